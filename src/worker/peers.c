@@ -94,42 +94,56 @@ bind_to(const ZklPeerAddress *address)
 	return bind(sock, (const struct sockaddr *) &address->address, address->length) == 0;
 }
 
-/* The published address may be that of a router which passes datagrams on. */
+/*
+ * The published address may be that of a router which passes datagrams on.  *own
+ * becomes the address that was tried last.
+ */
 static bool
-bind_socket(void)
+bind_socket(ZklPeerAddress *own)
 {
-	ZklPeerAddress own = bound;
 	int			on = 1;
 
-	zkl_peer_address_set_port(&own, bound_port);
-	if (own.address.ss_family == AF_INET6)
+	if (own->address.ss_family == AF_INET6)
 		(void) setsockopt(sock, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	if (bind_to(&own))
+	if (bind_to(own))
 		return true;
 	if (errno != EADDRNOTAVAIL)
 		return false;
-	zkl_peer_address_widen(&own);
-	return bind_to(&own);
+	zkl_peer_address_widen(own);
+	return bind_to(own);
+}
+
+static void
+describe_failure(const ZklPeerAddress *own, int error, Fault *fault)
+{
+	char		text[ZKL_PEER_ADDRESS_TEXT];
+
+	zkl_peer_address_format(own, text);
+	fault->detail = psprintf("Could not open a UDP socket at %s: %s.", text, strerror(error));
+	fault->hint = error == EACCES && bound_port < 1024 ?
+		"Choose a port above 1023." : "zklock tries it again every 30 seconds.";
 }
 
 static bool
 open_socket(const ZklPeerAddress *address, Fault *fault)
 {
+	ZklPeerAddress own = *address;
+
 	if (sock != PGINVALID_SOCKET && bound_port == zkl_peer_port &&
 		memcmp(&bound, address, sizeof(bound)) == 0)
 		return true;
 	close_socket();
 	bound = *address;
 	bound_port = zkl_peer_port;
-	sock = socket(bound.address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (sock != PGINVALID_SOCKET && bind_socket())
+	zkl_peer_address_set_port(&own, bound_port);
+	sock = socket(own.address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (sock != PGINVALID_SOCKET && bind_socket(&own))
 	{
 		logged = false;
 		zkl_link_watch_too(ZKL_LINK_PEERS, sock);
 		return true;
 	}
-	fault->detail = psprintf("Could not open UDP port %d: %s.", bound_port, strerror(errno));
-	fault->hint = "zklock tries it again every 30 seconds.";
+	describe_failure(&own, errno, fault);
 	close_socket();
 	return false;
 }

@@ -76,6 +76,7 @@ sub logs
 sub warns
 {
 	my ($node, $what, $pattern, %settings) = @_;
+	my $hint = delete $settings{hint} // '\S.*';
 	my $from = -s $node->logfile;
 
 	$test->set($node, %settings);
@@ -84,7 +85,7 @@ sub warns
 		wait_for(
 			sub {
 				slurp_file($node->logfile, $from) =~
-				  /WARNING:  no messages between servers although "zklock.peer_port" is set\n.*DETAIL:  $pattern\n.*HINT:  \S/;
+				  /WARNING:  no messages between servers although "zklock.peer_port" is set\n.*DETAIL:  $pattern\n.*HINT:  $hint\n/;
 			},
 			$what),
 		$what);
@@ -169,10 +170,20 @@ publishes($one, '');
 ok(IO::Socket::IP->new(LocalHost => '::1', LocalPort => $port{server1}, Type => SOCK_DGRAM),
 	'switched off, it has no socket');
 
+SKIP:
+{
+	skip 'each user may open each port', 1
+	  if slurp_file('/proc/sys/net/ipv4/ip_unprivileged_port_start') <= 1023;
+	warns($one, 'a port for root',
+		'Could not open a UDP socket at 0\.0\.0\.0:1023: Permission denied\.',
+		hint => 'Choose a port above 1023\.',
+		peer_address => '192.0.2.1', peer_port => 1023);
+}
 my $taker = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $port{server1},
 	Type => SOCK_DGRAM);
 warns($one, 'the port is in use',
-	"Could not open UDP port $port{server1}: Address already in use\\.",
+	"Could not open a UDP socket at 127\\.0\\.0\\.1:$port{server1}: Address already in use\\.",
+	hint => 'zklock tries it again every 30 seconds\.',
 	peer_address => '127.0.0.1', peer_port => $port{server1});
 is(entry($one), '', 'and there is no address');
 close $taker;
