@@ -673,7 +673,8 @@ CREATE TYPE zk_server_row AS (
 	session_timeout interval,
 	session_start timestamptz,
 	system_identifier bigint,
-	session_id text);
+	session_id text,
+	peer_address text);
 COMMENT ON TYPE zk_server_row IS
 'row of the view zk_servers';
 
@@ -683,7 +684,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_servers'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 10;
 COMMENT ON FUNCTION zk_get_servers() IS
-'rows of the view zk_servers: server, host, port, in_recovery, postgresql_version, zklock_version, protocol, requested_timeout, session_timeout, session_start, system_identifier, session_id';
+'rows of the view zk_servers: server, host, port, in_recovery, postgresql_version, zklock_version, protocol, requested_timeout, session_timeout, session_start, system_identifier, session_id, peer_address';
 
 CREATE TYPE zk_version_row AS (
 	library text,
@@ -1082,6 +1083,8 @@ COMMENT ON COLUMN zk_servers.system_identifier IS
 'system identifier of the database cluster, the same for a primary and its standbys, or null';
 COMMENT ON COLUMN zk_servers.session_id IS
 'ID of the ZooKeeper session, as zk_status shows it on that server, or null';
+COMMENT ON COLUMN zk_servers.peer_address IS
+'address at which the server receives messages, or null if it receives none';
 
 --
 -- For operators, and asking holders to release a lock

@@ -33,7 +33,7 @@
 
 /* ---- zk_servers ---- */
 
-#define SERVERS_COLUMNS	12
+#define SERVERS_COLUMNS	13
 
 ZKL_FUNCTION(zkl_sql_servers);
 
@@ -86,6 +86,7 @@ put_server(void *arg, const ZklFleetServer *server)
 	else
 		zkl_row_null(&row);
 	zkl_row_session_id(&row, visible ? server->session_id : 0);
+	add_text_if(&row, visible, entry->peer);
 
 	Assert(row.n == SERVERS_COLUMNS);
 	zkl_row_put(arg, &row);

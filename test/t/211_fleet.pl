@@ -99,8 +99,8 @@ is($plain->error('SELECT * FROM zk_servers'), '42501', 'others see nothing');
 $one->safe_psql('postgres',
 	'GRANT SELECT ON zk_servers TO plain');
 is($plain->query('SELECT count(server), count(in_recovery), count(host), count(port),'
-		  . ' count(system_identifier), count(session_id) FROM zk_servers'),
-	'3|3|0|0|0|0', 'or not where and what it is');
+		  . ' count(system_identifier), count(session_id), count(peer_address) FROM zk_servers'),
+	'3|3|0|0|0|0|0', 'or not where and what it is');
 $_->close foreach $plain, $monitor;
 
 # ---- what changes, and what does not

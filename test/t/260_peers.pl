@@ -124,6 +124,8 @@ sub datagram
 
 my $no_secret = 'The connection to ZooKeeper uses no credentials from "zklock\.auth_file"\.';
 is(entry($one), '', 'without a port, no address');
+is($test->look($one, 'SELECT count(*), count(peer_address) FROM zk_servers'), '2|0',
+	'nor in zk_servers');
 warns($one, 'without credentials, there is no key', $no_secret,
 	peer_port => $port{server1}, peer_address => '127.0.0.1');
 write_secret("$dir/wrong", "digest:zklock:open-sesame\nensemble:beta\n");
@@ -207,6 +209,15 @@ $from = -s $two->logfile;
 $two->reload;
 publishes($two, "127.0.0.1:$port{server2}");
 logs($two, "127.0.0.1:$port{server2}", $from);
+
+my $addresses = 'SELECT server, peer_address FROM zk_servers ORDER BY 1';
+is($test->look($one, $addresses),
+	"server1|127.0.0.1:$port{server1}\nserver2|127.0.0.1:$port{server2}", 'zk_servers shows both');
+$two->safe_psql('postgres',
+	'CREATE ROLE plain LOGIN; GRANT SELECT ON zk_servers TO plain');
+my $plain = $test->session($two, user => 'plain');
+is($plain->query($addresses), "server1|\nserver2|", 'but not to everybody');
+$plain->close;
 
 # ---- the session process does not get the socket
 
