@@ -230,6 +230,24 @@ check_waits(FunctionCallInfo fcinfo)
 					   waits, (long long) longest));
 }
 
+/* A fault shows addresses, and paths of files. */
+static void
+check_messages(FunctionCallInfo fcinfo, const ZklStatus *status)
+{
+	const char *fault = zkl_refusal_may_see_hosts() ? status->messages_fault :
+	"The server log says why.";
+	const char *detail = "Messages between servers are possible.";
+
+	if (zkl_peer_port == 0)
+		detail = "\"zklock.peer_port\" is 0: there are no messages between servers.";
+	else if (status->messages_fault[0] != '\0')
+		detail = zkl_text_to_display(fault, (int) strlen(fault));
+	else if (!status->messages_possible)
+		detail = "Other servers do not know yet where this one receives messages.";
+	put_check(fcinfo, "messages", true, zkl_peer_port == 0 || status->messages_possible,
+			  detail);
+}
+
 static void
 check_lost_writes(FunctionCallInfo fcinfo, const ZklStatus *status)
 {
@@ -561,6 +579,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	judge_tls(fcinfo, &status);
 	check_slots(fcinfo, used);
 	check_waits(fcinfo);
+	check_messages(fcinfo, &status);
 	check_lost_writes(fcinfo, &status);
 	check_clock_rate(fcinfo);
 	check_script(fcinfo);

@@ -101,6 +101,9 @@ typedef struct ZklStatus
 	int64		lost_writes_at; /* ms of boottime.h: the last time; 0: never */
 	char		settings_fault[256];	/* why those of the connection are not
 										 * used; empty: they are */
+	bool		messages_possible;	/* between servers */
+	char		messages_fault[512];	/* why they are not although they are
+										 * wanted; empty: no fault is known */
 	char		last_error[256];
 	TimestampTz last_error_at;	/* 0: none */
 	int64		lapsed_at;		/* ms of boottime.h: when the lease ended

@@ -2,8 +2,8 @@
  * peers.c
  *	  Messages between this server's worker and those of other servers, by UDP.
  *
- * Owns the socket, and messages_unsent and messages_refused in ZklStatus.  Runs in the
- * worker only; takes no locks.  It must not know what messages mean.
+ * Owns the socket, and the fields messages_... in ZklStatus.  Runs in the worker only;
+ * takes no locks.  It must not know what messages mean.
  *
  * Nothing depends on a message: each may be lost.  So there is no connection and no
  * answer, and what cannot be sent at once is dropped.  Only the first few messages to
@@ -187,6 +187,15 @@ forget_key(void)
 }
 
 static void
+publish_fault(const char *detail)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	strlcpy(status->messages_fault, detail, sizeof(status->messages_fault));
+	zkl_status_end();
+}
+
+static void
 warn_of_fault(const Fault *fault)
 {
 	if (strncmp(fault->detail, warned_of, sizeof(warned_of) - 1) == 0)
@@ -227,6 +236,7 @@ set_messages_up(int64 now)
 	{
 		take_messages_down();
 		forget_key();
+		publish_fault("");
 	}
 	else if (!connected)
 		return;
@@ -234,12 +244,14 @@ set_messages_up(int64 now)
 			 open_socket(&address, &fault))
 	{
 		warned_of[0] = '\0';
+		publish_fault("");
 		zkl_peer_address_format(&address, text);
 		zkl_fleet_entry_set_peer(text);
 	}
 	else
 	{
 		take_messages_down();
+		publish_fault(fault.detail);
 		warn_of_fault(&fault);
 		look_at = now + RETRY;
 	}
@@ -343,6 +355,15 @@ log_address(void)
 }
 
 static void
+publish_possible(bool possible)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->messages_possible = possible;
+	zkl_status_end();
+}
+
+static void
 tell_core(void)
 {
 	bool		can = sock != PGINVALID_SOCKET && zkl_fleet_entry_tells_peer();
@@ -352,6 +373,7 @@ tell_core(void)
 	if (can == told)
 		return;
 	told = can;
+	publish_possible(can);
 	zkl_worker_tell(ZKL_EVENT(PEERS,.peers = can));
 }
 
@@ -360,7 +382,7 @@ zkl_peers_take(void)
 {
 	int64		now;
 
-	if (zkl_peer_port == 0 && sock == PGINVALID_SOCKET && !told)
+	if (zkl_peer_port == 0 && look_at < 0 && !told)
 		return;
 	now = zkl_boottime_us();
 	if (look_at >= 0 && now >= look_at)
@@ -474,5 +496,7 @@ zkl_peers_publish(void)
 void
 zkl_peers_begin(void)
 {
+	publish_possible(false);
+	publish_fault("");
 	zkl_peer_lookup_begin(send_postponed);
 }

@@ -50,7 +50,7 @@ sub detail
 
 bad_ok($_, '', $_->name . ' is healthy') foreach $one, $two;
 is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck()'),
-	'connected,lease,session timeout,tick,settings,tls,certificates,requests,waits,lost writes,clock rate,script,rights,dialects,fleet,fleet versions,znode protocol,'
+	'connected,lease,session timeout,tick,settings,tls,certificates,requests,waits,messages,lost writes,clock rate,script,rights,dialects,fleet,fleet versions,znode protocol,'
 	  . 'fleet timeouts,access control,clones,clock',
 	'the checks');
 is(detail($one, 'fleet'), 'Servers in the fleet: 2.', 'the fleet');
@@ -95,6 +95,16 @@ bad_ok($one, 'fleet timeouts,session timeout', 'more than ZooKeeper grants');
 like(detail($one, 'session timeout'), qr/^60000 ms were requested/, 'and how much');
 change($one, 'session_timeout', '4 s');
 bad_ok($one, '', 'taken back');
+
+my $port = PostgreSQL::Test::Cluster::get_free_port();
+my $no_credentials = 'The connection to ZooKeeper uses no credentials from "zklock.auth_file".';
+like(detail($one, 'messages'), qr/^"zklock\.peer_port" is 0/, 'messages that are not wanted');
+change($one, 'peer_port', $port);
+bad_ok($one, 'messages', 'messages without a key');
+ok(wait_for(sub { detail($one, 'messages') eq $no_credentials }, 'why'),
+	'and it says what is missing');
+change($one, 'peer_port', 0);
+bad_ok($one, '', 'nor wanted any more');
 
 $one->backup('base');
 my $copy = PostgreSQL::Test::Cluster->new('copy');
@@ -179,5 +189,17 @@ foreach my $function ('zk_healthcheck', 'zk_version')
 	cmp_ok($monitor->query("SELECT count(*) FROM $function()"), '>', 0, 'for pg_monitor');
 	$_->close foreach $plain, $monitor;
 }
+change($one, 'peer_port', $port);
+bad_ok($one, 'messages', 'no messages again');
+$one->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION zk_healthcheck() TO plain');
+my $plain = $test->session($one, user => 'plain');
+ok( wait_for(
+		sub {
+			$plain->query("SELECT detail FROM zk_healthcheck() WHERE check_name = 'messages'") eq
+			  'The server log says why.';
+		},
+		'only the log'),
+	'a fault may show addresses and paths: not to everybody');
+$plain->close;
 
 $test->finish;

@@ -45,13 +45,25 @@ sub entry
 	return ($data // '') =~ /"peer":"([^"]*)"/ ? $1 : '';
 }
 
+# What zk_healthcheck() says of messages
+sub finds
+{
+	my ($node, $ok, $detail) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return $test->look_until($node,
+		"SELECT ok, detail FROM zk_healthcheck() WHERE check_name = 'messages'",
+		"$ok|$detail", "check: $detail");
+}
+
 sub publishes
 {
 	my ($node, $address) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	return ok(wait_for(sub { entry($node) eq $address }, "entry: $address"),
+	ok(wait_for(sub { entry($node) eq $address }, "entry: $address"),
 		$node->name . " publishes '$address'");
+	return $address eq '' || finds($node, 't', 'Messages between servers are possible.');
 }
 
 # How often the log says since then that messages are received
@@ -153,6 +165,9 @@ warns($one, 'loopback by itself is of no use',
 	'The connection to ZooKeeper has the local address "127\.0\.0\.1", to which other servers cannot send\.',
 	peer_port => $port{server1});
 is(entry($one), '', 'and is not published');
+ok( finds($one, 'f',
+		'The connection to ZooKeeper has the local address "127.0.0.1", to which other servers cannot send.'),
+	'zk_healthcheck says that, too');
 $test->set($one, peer_address => '127.0.0.1');
 publishes($one, "127.0.0.1:$port{server1}");
 $test->set($one, peer_address => "192.0.2.1:4711");
@@ -169,6 +184,8 @@ $test->set($one, peer_port => $port{server2});
 logs($one, '[::1]:4712', $from);
 $test->set($one, peer_port => 0);
 publishes($one, '');
+ok(finds($one, 't', '"zklock.peer_port" is 0: there are no messages between servers.'),
+	'switched off, all is well');
 ok(IO::Socket::IP->new(LocalHost => '::1', LocalPort => $port{server1}, Type => SOCK_DGRAM),
 	'switched off, it has no socket');
 
