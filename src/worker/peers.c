@@ -52,7 +52,8 @@ typedef struct
 
 static char auth_file[MAXPGPATH] = "";
 static char own_end[ZKL_PEER_ADDRESS_TEXT] = "";	/* of the connection */
-static bool connected = false;	/* there was a connection: these two are set */
+static bool connected = false;	/* there was a connection, and locks are not
+								 * disabled: these two are set */
 static bool has_key = false;	/* that of the connection */
 static int64 look_at = -1;		/* the settings; -1: need not be */
 static char warned_of[1024] = "";
@@ -232,14 +233,12 @@ set_messages_up(int64 now)
 	char		text[ZKL_PEER_ADDRESS_TEXT];
 
 	look_at = -1;
-	if (zkl_peer_port == 0)
+	if (zkl_peer_port == 0 || !connected)
 	{
 		take_messages_down();
 		forget_key();
 		publish_fault("");
 	}
-	else if (!connected)
-		return;
 	else if (find_key(&fault) && find_address(&address, &fault) &&
 			 open_socket(&address, &fault))
 	{
@@ -255,6 +254,13 @@ set_messages_up(int64 now)
 		warn_of_fault(&fault);
 		look_at = now + RETRY;
 	}
+}
+
+/* "zklock.enabled" has ended the session: the next one needs a new connection. */
+static bool
+is_disabled(void)
+{
+	return connected && !zkl_enabled && zkl_control->ctl_status.session_id == 0;
 }
 
 void
@@ -382,6 +388,11 @@ zkl_peers_take(void)
 {
 	int64		now;
 
+	if (is_disabled())
+	{
+		connected = false;
+		look_at = 0;
+	}
 	if (zkl_peer_port == 0 && look_at < 0 && !told)
 		return;
 	now = zkl_boottime_us();
@@ -397,6 +408,8 @@ zkl_peers_timer(void)
 {
 	if (zkl_peer_port == 0)
 		return -1;
+	if (is_disabled())
+		return 0;
 	if (resting_until != 0 && (look_at < 0 || resting_until < look_at))
 		return resting_until;
 	return look_at;

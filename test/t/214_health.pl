@@ -193,7 +193,7 @@ change($one, 'peer_port', $port);
 bad_ok($one, 'messages', 'no messages again');
 $one->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION zk_healthcheck() TO plain');
 my $plain = $test->session($one, user => 'plain');
-ok( wait_for(
+ok(wait_for(
 		sub {
 			$plain->query("SELECT detail FROM zk_healthcheck() WHERE check_name = 'messages'") eq
 			  'The server log says why.';

@@ -165,7 +165,7 @@ warns($one, 'loopback by itself is of no use',
 	'The connection to ZooKeeper has the local address "127\.0\.0\.1", to which other servers cannot send\.',
 	peer_port => $port{server1});
 is(entry($one), '', 'and is not published');
-ok( finds($one, 'f',
+ok(finds($one, 'f',
 		'The connection to ZooKeeper has the local address "127.0.0.1", to which other servers cannot send.'),
 	'zk_healthcheck says that, too');
 $test->set($one, peer_address => '127.0.0.1');
@@ -357,5 +357,18 @@ is(refused($one), $before + 1, 'the order of its lines does not matter');
 
 unlike(slurp_file($_->logfile), qr/open-sesame/, 'no secret is logged') foreach $one, $two;
 $lock->close;
+
+# ---- locks are disabled
+
+my $worker = $test->status($two, 'worker_pid');
+$test->set($two, enabled => 'off');
+ok(wait_for(sub { sockets($worker) == 0 }, 'no socket'), 'disabled, a server has no socket');
+$from = -s $two->logfile;
+$test->set($two, peer_address => '127.0.0.2');
+$test->look_until($two, 'SHOW zklock.peer_address', '127.0.0.2', 'a reload');
+is(sockets($worker), 0, 'nor after a reload');
+$test->set($two, enabled => 'on');
+publishes($two, "127.0.0.2:$port{server2}");
+logs($two, "127.0.0.2:$port{server2}", $from);
 
 $test->finish;
