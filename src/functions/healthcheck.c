@@ -9,7 +9,8 @@
  *
  * A check whose result cannot be known now is NULL.  So all that ZooKeeper
  * has to tell is read first, in a subtransaction: if ZooKeeper goes away or
- * refuses, that is no error.  No detail shows hosts or credentials.
+ * refuses, that is no error.  No detail shows credentials, and hosts only to those who
+ * may see them.
  */
 #include "postgres.h"
 
