@@ -133,6 +133,8 @@ $test->lose_session($two, '/lost');
 $session{server2}->query('SELECT zk_unlock_all()');
 isnt($test->status($two, 'session_id'), $old, 'another session');
 hands_over_by_words('/renewed');
+is(scalar(() = slurp_file($two->logfile) =~ /LOG:  messages between servers are received at /g),
+	1, 'which the log of messages does not show');
 
 # A worker that is started again does not know where the other one was heard.
 my $worker = $test->status($two, 'worker_pid');
