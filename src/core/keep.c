@@ -80,11 +80,13 @@ disown(ZklManager *m, ZklRequest *r)
 		zkl_node_record(m, r);
 }
 
-void
+bool
 zkl_keep_leave(ZklManager *m, ZklRequest *r)
 {
-	if (r->demand == ZKL_DEMAND_GRANTED && r->ring.next == r)
-		disown(m, r);
+	if (r->demand != ZKL_DEMAND_GRANTED || r->ring.next != r)
+		return false;
+	disown(m, r);
+	return true;
 }
 
 void

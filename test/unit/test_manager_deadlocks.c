@@ -468,6 +468,31 @@ broken_hold(void)
 	pair_finish(&p);
 }
 
+/*
+ * Something is written before the lock is released: whoever waits for it does not wait
+ * for its former holder, which may wait for others by now.
+ */
+static void
+epilogue_is_no_obstacle(void)
+{
+	Pair		p = pair_make();
+
+	pair_wait_long(&p);
+	CHECK_INT(pair_publications(), 1);
+	p.w->requests[p.a].state = SLOT_RELEASED;
+	p.w->requests[p.a].epilogue_until = p.w->worker.now + 60 * PAIR_PATIENCE;
+	p.w->requests[p.a].left = true;
+	worker_look(&p.w->worker, (int) p.a);
+	world_flush(p.w);
+	world_run(p.w);
+	CHECK_INT(pair_publications(), 0);
+	CHECK_INT(world_nodes(p.w, "/a"), 1);
+	p.w->requests[p.a].epilogue_until = 0;
+	worker_look(&p.w->worker, (int) p.a);
+	world_flush(p.w);
+	pair_finish(&p);
+}
+
 int
 main(void)
 {
@@ -491,5 +516,6 @@ main(void)
 	RUN(restart);
 	RUN(session_lost);
 	RUN(broken_hold);
+	RUN(epilogue_is_no_obstacle);
 	return unit_finish();
 }
