@@ -164,6 +164,8 @@ is($s->query("SELECT zk_try_lock('/jobs/a'), zk_unlock('/jobs/a')"), 't|t', 'whi
 
 # ---- somebody is there
 
+$test->look_until($two, q(SELECT ok FROM zk_healthcheck() WHERE check_name = 'dialects'), 't',
+	'the other server knows');
 is($t->query("SELECT zk_try_lock('/jobs/a/b')"), 't', 'a holder');
 my $foreign = $test->zk->new_client;
 $foreign->command('lock', 'f', 'kazoo_mutex', '/zklock/jobs/f');
