@@ -172,9 +172,14 @@ find_value(ZklJsonReader *next, const char *mark, ZklJsonReader *value)
 static bool
 has_mark(const char *text, size_t length, const char *mark)
 {
-	ZklJsonReader r = {text, text + length};
+	ZklJsonReader r;
 	ZklJsonReader value;
 
+	/* Then the text may be NULL. */
+	if (length == 0)
+		return false;
+	r.at = text;
+	r.end = text + length;
 	if (!zkl_json_take(&r, '{'))
 		return false;
 	while (find_value(&r, mark, &value))
