@@ -10,7 +10,7 @@
 
 #include "core/state.h"
 
-/* Something is new: a listing, or another request waits first. */
+/* Something is new: a listing, another request waits first, or there are peers. */
 static inline void
 zkl_askers_ask_again(ZklLock *lock)
 {

@@ -36,10 +36,22 @@
 
 /* ---- what we ask, and hear ---- */
 
+/* Those that wait already have found nobody to ask. */
 void
 zkl_words_set_peers(ZklManager *m, bool peers)
 {
+	uint32_t	i;
+
 	m->words.peers = peers;
+	for (i = 0; i < m->config.max_requests && peers; i++)
+	{
+		ZklLock    *lock = m->requests.all[i].lock;
+
+		if (lock == NULL || lock->queue.waiting != &m->requests.all[i])
+			continue;
+		zkl_askers_ask_again(lock);
+		zkl_lock_touch(m, lock);
+	}
 }
 
 static void

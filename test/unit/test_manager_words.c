@@ -287,6 +287,27 @@ bounded(void)
 	world_wind_up(w);
 }
 
+/* After a new session, say: messages become possible while requests wait. */
+static void
+peers_come_late(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	worker_peers(&w->worker, true);
+	world_flush(w);
+	CHECK_INT(w->asks, 1);
+	hear(w, other, r);
+	CHECK(world_holds(w, r));
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_run(w);
+	world_wind_up(w);
+}
+
 static void
 without_peers(void)
 {
@@ -535,6 +556,7 @@ main(void)
 	RUN(restarted);
 	RUN(overtaken);
 	RUN(bounded);
+	RUN(peers_come_late);
 	RUN(without_peers);
 	RUN(said_at_the_release);
 	RUN(late_ask);
