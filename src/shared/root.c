@@ -146,9 +146,15 @@ zkl_root_forget(void)
 /* ---- requests ---- */
 
 bool
+zkl_root_is_internal(const char *path, bool guard)
+{
+	return guard || path[1] == '.';
+}
+
+bool
 zkl_root_concerns(ZklDialect dialect, const char *path, bool guard)
 {
-	return dialect < ZKL_LOCK_DIALECTS && !guard && path[1] != '.';
+	return dialect < ZKL_LOCK_DIALECTS && !zkl_root_is_internal(path, guard);
 }
 
 bool

@@ -58,6 +58,12 @@ extern void zkl_root_publish(const ZklRoot *root, int32 rc);
 extern void zkl_root_forget(void);
 
 /*
+ * Whether zklock takes a lock for itself, and reads ZooKeeper under it: the guard of a
+ * semaphore, or the lock of a job
+ */
+extern bool zkl_root_is_internal(const char *path, bool guard);
+
+/*
  * Whether the dialect of a request is by the list.  That of all others is fixed
  * by what they are for.
  */

@@ -209,16 +209,6 @@ is_told_when_blocked(const ZklSlot *slot)
 		 slot->s_request.dialect != ZKL_DIALECT_PERMIT);
 }
 
-/*
- * Its holder reads ZooKeeper on behalf of zklock: the guard of a semaphore, or the
- * lock of a job of zk_once().
- */
-static bool
-is_read_under(const ZklSlot *slot)
-{
-	return slot->s_request.guard || slot->s_request.path[1] == '.';
-}
-
 static void
 describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 {
@@ -229,7 +219,7 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->sibling = slot->s_request.sibling;
 	demand->plain = !slot->s_request.guard && slot->s_request.at_most == 0 &&
 		slot->s_request.at_least == 0;
-	demand->guard = is_read_under(slot);
+	demand->guard = zkl_root_is_internal(slot->s_request.path, slot->s_request.guard);
 	demand->max = slot->s_request.max;
 	demand->timed_out = slot->s_request.is_try && slot->s_holder.timed_out;
 	demand->together = is_told_when_blocked(slot);

@@ -101,6 +101,31 @@ hand_over("/delayed$_") foreach 1 .. 5;
 $relay->pass('*');
 hands_over_by_words('/again');
 
+# ---- locks under which zklock reads ZooKeeper: nobody asks, whoever is ahead
+
+sub asked { return map { $test->status($_, 'asks_sent') } $one, $two; }
+
+my @asked = asked();
+my ($first, $second) = map { $session{$_} } qw(server1 server2);
+foreach my $job (map { "/job$_" } 1 .. 5)
+{
+	$first->query('BEGIN');
+	is($first->query("SELECT zk_once('$job', '1 day')"), 't', "$job runs");
+	$test->enqueue($second, "SELECT zk_once('$job', '1 day')", "/.once$job");
+	$first->query('COMMIT');
+	is($second->value, 'f', 'and not once more');
+}
+my $third = $test->session($one);
+$first->query("SELECT zk_acquire_permits('/permits', 1)");
+$test->enqueue($second, "SELECT zk_acquire_permits('/permits', 1)", '/permits/leases');
+$test->enqueue($third, "SELECT zk_acquire_permits('/permits', 1)", '/permits/locks');
+$first->query("SELECT zk_release_permits('/permits')");
+cmp_ok($second->value, '>', 0, 'a permit passes on');
+$second->query("SELECT zk_release_permits('/permits')");
+cmp_ok($third->value, '>', 0, 'and once more');
+$third->close;
+is_deeply([ asked() ], \@asked, 'without an ask');
+
 # ---- a datagram that was really sent
 
 my ($ask) = grep { length == 84 && ord(substr $_, 3) == 1 } $relay->seen('server2');
