@@ -61,6 +61,35 @@ be_asked(World *w, int64_t session, uint32_t request)
 	world_flush(w);
 }
 
+/* A request of session 1, which holds the lock or waits now */
+static uint32_t
+ask_for(World *w)
+{
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	return r;
+}
+
+/* The end of a request has brought so many words; and the end of all. */
+static void
+ends_with(World *w, uint32_t r, uint32_t words)
+{
+	world_release(w, r);
+	CHECK_INT(w->words, words);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* No other server has anything there any more. */
+static void
+others_leave(World *w)
+{
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	world_wind_up(w);
+}
+
 /* ---- what we ask, and hear ---- */
 
 /* No request to ZooKeeper stands between a word and the grant. */
@@ -73,8 +102,7 @@ handed_over(void)
 	uint32_t	r;
 
 	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
+	r = ask_for(w);
 	uuid = id_of(other);
 	CHECK_INT(w->asks, 1);
 	CHECK(zkl_uuid_equal(&w->sent.znode, &uuid));
@@ -102,13 +130,10 @@ not_by_another_server(void)
 	uint32_t	r;
 
 	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
+	r = ask_for(w);
 	hear_from(w, 4711, other, r);
 	CHECK(world_waits(w, r));
-	foreign_leave_all(w, "/a");
-	world_run(w);
-	world_wind_up(w);
+	others_leave(w);
 }
 
 /* A word takes its znode away, and no other; whoever else is ahead was asked, too. */
@@ -122,8 +147,7 @@ one_at_a_time(void)
 
 	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", first);
 	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", second);
-	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
+	r = ask_for(w);
 	CHECK_INT(w->asks, 2);
 	hear(w, second, r);
 	world_run(w);
@@ -132,9 +156,7 @@ one_at_a_time(void)
 	hear(w, first, r);
 	world_run(w);
 	CHECK(world_holds(w, r));
-	CHECK_INT(model_delete(&w->zk, first), ZKL_RC_OK);
-	world_run(w);
-	world_wind_up(w);
+	others_leave(w);
 }
 
 /* Eight are enough; those of other clients cannot be asked. */
@@ -151,9 +173,7 @@ nearest_eight(void)
 	(void) world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK_INT(w->asks, 8);
-	foreign_leave_all(w, "/a");
-	world_run(w);
-	world_wind_up(w);
+	others_leave(w);
 }
 
 /* It stays departed when the lock has forgotten everything. */
@@ -165,8 +185,7 @@ tries_behind_a_word(void)
 	uint32_t	r;
 
 	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
+	r = ask_for(w);
 	hear(w, other, r);
 	CHECK(world_holds(w, r));
 
@@ -181,9 +200,7 @@ tries_behind_a_word(void)
 	world_connect(w);
 	world_run(w);
 	CHECK(world_holds(w, r));
-	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
-	world_run(w);
-	world_wind_up(w);
+	others_leave(w);
 }
 
 /* A restarted worker has forgotten it; ZooKeeper has lost nothing, all the same. */
@@ -195,8 +212,7 @@ restarted(void)
 	uint32_t	r;
 
 	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
+	r = ask_for(w);
 	hear(w, other, r);
 	CHECK(world_holds(w, r));
 	world_restart(w);
@@ -205,9 +221,7 @@ restarted(void)
 	world_run(w);
 	CHECK(world_holds(w, r));
 	CHECK_INT(w->revived, 0);
-	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
-	world_run(w);
-	world_wind_up(w);
+	others_leave(w);
 }
 
 /*
@@ -269,8 +283,7 @@ bounded(void)
 	int			i;
 
 	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
+	r = ask_for(w);
 	word.waiter = w->requests[r].record.uuid;
 	for (i = 0; i < ZKL_MAX_DEPARTED + 10; i++)
 	{
@@ -282,9 +295,7 @@ bounded(void)
 		word.znode = zkl_uuid_make(9, 1, (uint64_t) i);
 		CHECK_INT(zkl_departed_has(w->worker.m, &word.znode), i >= 10);
 	}
-	foreign_leave_all(w, "/a");
-	world_run(w);
-	world_wind_up(w);
+	others_leave(w);
 }
 
 /* After a new session, say: messages become possible while requests wait. */
@@ -296,16 +307,13 @@ peers_come_late(void)
 	uint32_t	r;
 
 	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
+	r = ask_for(w);
 	worker_peers(&w->worker, true);
 	world_flush(w);
 	CHECK_INT(w->asks, 1);
 	hear(w, other, r);
 	CHECK(world_holds(w, r));
-	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
-	world_run(w);
-	world_wind_up(w);
+	others_leave(w);
 }
 
 static void
@@ -313,9 +321,8 @@ without_peers(void)
 {
 	World	   *w = world_ready();
 	char		other[ZKL_MAX_PATH + 1];
-	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	r = ask_for(w);
 
-	world_run(w);
 	be_asked(w, 5, r);
 	CHECK_INT(w->asked, 0);
 	world_release(w, r);
@@ -324,9 +331,7 @@ without_peers(void)
 	(void) world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK_INT(w->asks, 0);
-	foreign_leave_all(w, "/a");
-	world_run(w);
-	world_wind_up(w);
+	others_leave(w);
 }
 
 /* ---- what others ask, and we say ---- */
@@ -336,9 +341,8 @@ static void
 said_at_the_release(void)
 {
 	World	   *w = peers();
-	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	r = ask_for(w);
 
-	world_run(w);
 	be_asked(w, 5, r);
 	CHECK_INT(w->asked, 1);
 	be_asked(w, 6, r);
@@ -363,9 +367,8 @@ static void
 late_ask(void)
 {
 	World	   *w = peers();
-	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	r = ask_for(w);
 
-	world_run(w);
 	world_count_anew(w);
 	world_release(w, r);
 	world_serve(w, 1);
@@ -382,10 +385,9 @@ static void
 said_of_a_cancelled_wait(void)
 {
 	World	   *w = peers();
-	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	r = ask_for(w);
 	uint32_t	waits;
 
-	world_run(w);
 	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_waits(w, waits));
@@ -402,20 +404,16 @@ static void
 said_by_the_heir(void)
 {
 	World	   *w = peers();
-	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	r = ask_for(w);
 	uint32_t	heir;
 
-	world_run(w);
 	heir = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	be_asked(w, 5, r);
 	world_release(w, r);
 	world_run(w);
 	CHECK_INT(w->words, 0);
-	world_release(w, heir);
-	CHECK_INT(w->words, 1);
-	world_run(w);
-	world_wind_up(w);
+	ends_with(w, heir, 1);
 }
 
 static void
@@ -430,10 +428,7 @@ not_said_of_a_guard(void)
 	world_run(w);
 	CHECK(world_holds(w, r));
 	be_asked(w, 5, r);
-	world_release(w, r);
-	CHECK_INT(w->words, 0);
-	world_run(w);
-	world_wind_up(w);
+	ends_with(w, r, 0);
 }
 
 /* Where there are no words, nobody is asked. */
@@ -451,9 +446,7 @@ not_asked_by_a_guard(void)
 	world_run(w);
 	CHECK(world_waits(w, r));
 	CHECK_INT(w->asks, 0);
-	foreign_leave_all(w, "/a");
-	world_run(w);
-	world_wind_up(w);
+	others_leave(w);
 }
 
 static void
@@ -467,14 +460,10 @@ not_said_of_a_permit(void)
 	world_begin(w);
 	world_connect(w);
 	worker_peers(&w->worker, true);
-	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
+	r = ask_for(w);
 	CHECK(world_holds(w, r));
 	be_asked(w, 5, r);
-	world_release(w, r);
-	CHECK_INT(w->words, 0);
-	world_run(w);
-	world_wind_up(w);
+	ends_with(w, r, 0);
 }
 
 /* Nor if an operator breaks the lock: who waits sees that from ZooKeeper. */
@@ -482,18 +471,14 @@ static void
 not_said_of_a_broken_hold(void)
 {
 	World	   *w = peers();
-	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	r = ask_for(w);
 
-	world_run(w);
 	world_sleep(w, WORLD_TIMEOUT_MS * 1000LL);
 	be_asked(w, 5, r);
 	world_write(w, r, WORLD_BREAK);
 	world_run(w);
 	CHECK_INT(w->losses, 1);
-	world_release(w, r);
-	CHECK_INT(w->words, 0);
-	world_run(w);
-	world_wind_up(w);
+	ends_with(w, r, 0);
 }
 
 /* An ask is a reason to recall: a lock that no session has goes at once. */
@@ -513,8 +498,7 @@ said_of_a_cached_lock(void)
 		world_release(w, r);
 		world_run(w);
 	}
-	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
+	r = ask_for(w);
 	CHECK(w->requests[r].cacheable);
 	w->requests[r].state = SLOT_CACHED;
 	w->requests[r].taken = true;
@@ -531,9 +515,8 @@ static void
 said_after_at_least(void)
 {
 	World	   *w = peers();
-	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	r = ask_for(w);
 
-	world_run(w);
 	be_asked(w, 5, r);
 	world_keep(w, r, 2000000);
 	world_run(w);
