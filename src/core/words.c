@@ -17,9 +17,10 @@
  *
  * There is no word for the following.  A permit: which of them are held is counted in
  * ZooKeeper.  A lock under which zklock itself reads ZooKeeper: a word overtakes the
- * log, and the new holder would read what was before.  A hold that was lost or broken:
- * a waiter has to see that from ZooKeeper.  A znode whose id is published for the
- * search for deadlocks: others would look through the new hold to a wait that is over.
+ * log, and the new holder would read what was before.  A hold that was broken, as far as
+ * this worker knows: its waiters see the end of that in ZooKeeper.  A znode whose id is
+ * published for the search for deadlocks: others would look through the new hold to a
+ * wait that is over.
  */
 #include "core/actions.h"
 #include "core/askers.h"

@@ -197,7 +197,7 @@ my %words = (
 	'docs/operations.md' => 2410,
 	'docs/procedures.md' => 1700,
 	'docs/monitoring.md' => 1500,
-	'docs/security.md' => 1530,
+	'docs/security.md' => 1540,
 	'docs/interop.md' => 1200,
 	'docs/reference.md' => 3890,);
 is_deeply([ sort(Document::for_users()) ], [ sort keys %words ], 'pages that have a bound');
