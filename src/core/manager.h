@@ -340,7 +340,17 @@ typedef struct ZklAction
 	const ZklMultiOp *multi;
 	size_t		nmulti;
 
-	ZklRecord	record;			/* RECORD */
+	union
+	{
+		ZklRecord	record;		/* RECORD */
+		ZklPeerMessage peer;	/* ASK, WORD */
+		struct
+		{
+			uint32_t	chain;	/* CHAIN: the last number tried */
+			uint32_t	chain_in_use;	/* the one that batches name; 0: none */
+		};
+	};
+
 	int64_t		token;			/* GRANT */
 	bool		solitary;		/* GRANT: no one seems to wait for its end */
 	ZklFailure	failure;		/* FAIL, LOSE */
@@ -352,9 +362,6 @@ typedef struct ZklAction
 	int32_t		rc;				/* FAIL, RECONNECT */
 	const void *reason;			/* FAIL: what the wing says that ended the
 								 * wait; NULL: none did */
-	ZklPeerMessage peer;		/* ASK, WORD */
-	uint32_t	chain;			/* CHAIN: the last number tried */
-	uint32_t	chain_in_use;	/* CHAIN: the one that batches name; 0: none */
 } ZklAction;
 
 typedef struct ZklCounters
