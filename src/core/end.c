@@ -27,14 +27,6 @@ keep(ZklManager *m, ZklRequest *r, int64_t until)
 	} while (s != r);
 }
 
-/* r is still to be written for: its former holder has gone on without it. */
-static void
-leave_epilogue(ZklManager *m, ZklRequest *r)
-{
-	if (zkl_keep_leave(m, r))
-		ZKL_HOOKS(m, unheld, r);
-}
-
 void
 zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)
 {
@@ -44,7 +36,7 @@ zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)
 		r->node.state == ZKL_NODE_EXISTS)
 		zkl_words_say(m, r);
 	if (end->epilogue)
-		leave_epilogue(m, r);
+		zkl_keep_leave(m, r);
 	else if (r->demand == ZKL_DEMAND_UNUSED)
 		zkl_actions_add(m, ZKL_ACTION_FREE)->request = request;
 	else if (r->demand == ZKL_DEMAND_GRANTED && !r->broken &&

@@ -12,6 +12,7 @@
  * with the kept one, so all of them stay with that owner.  A broken hold does
  * not count: its owner is treated as if it held nothing.
  */
+#include "core/hooks.h"
 #include "core/keep.h"
 #include "core/node.h"
 #include "core/siblings.h"
@@ -80,13 +81,13 @@ disown(ZklManager *m, ZklRequest *r)
 		zkl_node_record(m, r);
 }
 
-bool
+void
 zkl_keep_leave(ZklManager *m, ZklRequest *r)
 {
 	if (r->demand != ZKL_DEMAND_GRANTED || r->ring.next != r)
-		return false;
+		return;
 	disown(m, r);
-	return true;
+	ZKL_HOOKS(m, unheld, r);
 }
 
 void

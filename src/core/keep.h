@@ -49,9 +49,8 @@ extern int64_t zkl_keep_timer(const ZklManager *m);
 
 /*
  * The holder has left, but r stays until it is released.  If this was the
- * holder's only hold, r keeps out its former holder, too, from now on; returns
- * whether it was.
+ * holder's only hold, r keeps out its former holder, too, from now on.
  */
-extern bool zkl_keep_leave(ZklManager *m, ZklRequest *r);
+extern void zkl_keep_leave(ZklManager *m, ZklRequest *r);
 
 #endif							/* ZKL_CORE_KEEP_H */
