@@ -106,18 +106,17 @@ zkl_contenders_depart(ZklLock *lock, const ZklUuid *uuid)
 }
 
 void
-zkl_contenders_departed_gone(ZklLock *lock)
-{
-	if (lock->foreign.departed > 0)
-		lock->foreign.departed--;
-}
-
-void
 zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 {
 	const ZklContender *gone = &lock->ahead.contender;
 	size_t		i;
 
+	/* It was dropped when its word came, and has left no reader behind. */
+	if (zkl_departed_is(m, gone))
+	{
+		lock->foreign.departed -= lock->foreign.departed > 0;
+		return;
+	}
 	for (i = 0; i < lock->foreign.n; i++)
 	{
 		if (strcmp(lock->foreign.names + lock->foreign.all[i].name,

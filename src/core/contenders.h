@@ -39,10 +39,9 @@ extern void zkl_contenders_directory_changed(ZklLock *lock);
 
 /*
  * The znode of this id is in nobody's way any more, but may still exist.  False: it
- * is none of the contenders.  gone: one that departed exists no longer.
+ * is none of the contenders.
  */
 extern bool zkl_contenders_depart(ZklLock *lock, const ZklUuid *uuid);
-extern void zkl_contenders_departed_gone(ZklLock *lock);
 
 /* For a mutant: forgets that a reader may have been left. */
 extern void zkl_contenders_untaint(ZklLock *lock);

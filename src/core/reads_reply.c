@@ -123,16 +123,12 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 		return;
 	}
 	zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
-	if (zkl_departed_is(m, &lock->ahead.contender))
-	{
-		if (reply->rc == ZKL_RC_NONODE)
-			zkl_contenders_departed_gone(lock);
-	}
-	else if (ZKL_MUTANT(EXISTS_WATCH) && reply->rc == ZKL_RC_NONODE)
+	if (ZKL_MUTANT(EXISTS_WATCH) && reply->rc == ZKL_RC_NONODE)
 		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_ARMED);
 	else if (reply->rc == ZKL_RC_NONODE && !ZKL_MUTANT(NONODE_FAILS))
 		zkl_contenders_ahead_gone(m, lock, false);
-	else if (lock->queue.waiting != NULL)
+	else if (lock->queue.waiting != NULL &&
+			 !zkl_departed_is(m, &lock->ahead.contender))
 		zkl_request_fail(m, lock->queue.waiting, ZKL_FAILURE_ZOOKEEPER,
 						 reply->rc);
 }
@@ -343,17 +339,11 @@ ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 {
 	bool		armed = lock->ahead.watch == ZKL_WATCH_ARMED;
 
-	if (zkl_departed_is(m, &lock->ahead.contender))
+	if (kind == ZKL_EVENT_DELETED || zkl_departed_is(m, &lock->ahead.contender))
 	{
 		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
 		if (kind == ZKL_EVENT_DELETED)
-			zkl_contenders_departed_gone(lock);
-		zkl_lock_touch(m, lock);
-	}
-	else if (kind == ZKL_EVENT_DELETED)
-	{
-		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
-		zkl_contenders_ahead_gone(m, lock, armed && lock->ahead.plain);
+			zkl_contenders_ahead_gone(m, lock, armed && lock->ahead.plain);
 		zkl_lock_touch(m, lock);
 	}
 	else if (armed)
