@@ -203,8 +203,7 @@ zkl_batches_pace_delete(ZklManager *m, ZklRequest *r)
 void
 zkl_batches_pace_hurry(ZklManager *m, ZklRequest *r)
 {
-	if (r->node.state == ZKL_NODE_DELETE &&
-		r->node.write.place == ZKL_WRITE_PENDING &&
+	if (r->node.write.place == ZKL_WRITE_PENDING &&
 		r->node.write.rank == ZKL_RANK_LATE_DELETE)
 		zkl_node_delete(m, r, ZKL_RANK_DELETE);
 }

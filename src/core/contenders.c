@@ -219,7 +219,7 @@ zkl_contenders_drop_departed(const ZklManager *m, ZklLock *lock)
 	size_t		i,
 				n = 0;
 
-	if (m->departed == NULL || ZKL_MUTANT(LISTING_BRINGS_BACK))
+	if (ZKL_MUTANT(LISTING_BRINGS_BACK))
 		return;
 	for (i = 0; i < lock->foreign.n; i++)
 	{

@@ -63,8 +63,6 @@ zkl_departed_note(ZklManager *m, const ZklUuid *uuid)
 
 	if (m->departed == NULL)
 		make_departed(m);
-	if (zkl_departed_has(m, uuid))
-		return;
 	id = &m->departed->all[m->departed->next];
 	m->departed->next = (m->departed->next + 1) % ZKL_MAX_DEPARTED;
 	zkl_list_remove(&id->by_uuid);

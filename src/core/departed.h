@@ -9,7 +9,7 @@
 
 extern void zkl_departed_free(ZklManager *m);
 
-/* From now on the znode of this id is in nobody's way. */
+/* From now on the znode of this id is in nobody's way: that was not known. */
 extern void zkl_departed_note(ZklManager *m, const ZklUuid *uuid);
 
 /* Whether that is known of a znode; of a listed contender. */
@@ -18,7 +18,7 @@ extern bool zkl_departed_has(const ZklManager *m, const ZklUuid *uuid);
 static inline bool
 zkl_departed_is(const ZklManager *m, const ZklContender *c)
 {
-	return m->departed != NULL && c->zklock && zkl_departed_has(m, &c->uuid);
+	return c->zklock && zkl_departed_has(m, &c->uuid);
 }
 
 #endif							/* ZKL_CORE_DEPARTED_H */
