@@ -183,8 +183,8 @@ zkl_batches_want_beat(ZklManager *m, bool wanted)
 bool
 zkl_batches_pace_is_solitary(const ZklRequest *r)
 {
-	return r->node.alone && !r->cache.contended && !zkl_askers_has_any(r) && r->lock->foreign.n == 0 &&
-		r->lock->foreign.unknown_from == ZKL_SEQ_NONE;
+	return r->node.alone && !r->cache.contended && !zkl_askers_has_any(r) &&
+		r->lock->foreign.n == 0 && r->lock->foreign.unknown_from == ZKL_SEQ_NONE;
 }
 
 void

@@ -55,12 +55,6 @@ zkl_words_set_peers(ZklManager *m, bool peers)
 	}
 }
 
-static void
-tell_peer(ZklManager *m, ZklActionKind kind, const ZklPeerMessage *message)
-{
-	zkl_actions_add(m, kind)->peer = *message;
-}
-
 void
 zkl_words_ask(ZklManager *m, ZklLock *lock, const ZklRequest *r)
 {
@@ -76,12 +70,14 @@ zkl_words_ask(ZklManager *m, ZklLock *lock, const ZklRequest *r)
 	{
 		const ZklContender *c = &lock->foreign.all[i];
 
-		ask.znode = c->uuid;
-		ask.session = c->zklock ? zkl_uuid_session(&c->uuid) : m->session.id;
-		if (c->seq >= r->node.seq || !zkl_mode_conflicts(c->mode, r->mode) ||
-			ask.session == m->session.id)
+		if (!c->zklock || c->seq >= r->node.seq ||
+			!zkl_mode_conflicts(c->mode, r->mode))
 			continue;
-		tell_peer(m, ZKL_ACTION_ASK, &ask);
+		ask.znode = c->uuid;
+		ask.session = zkl_uuid_session(&c->uuid);
+		if (ask.session == m->session.id)
+			continue;
+		zkl_actions_add(m, ZKL_ACTION_ASK)->peer = ask;
 		m->words.asks++;
 		left--;
 	}
@@ -117,7 +113,7 @@ zkl_words_heard(ZklManager *m, const ZklPeerMessage *word)
 static void
 say(ZklManager *m, const ZklPeerMessage *word)
 {
-	tell_peer(m, ZKL_ACTION_WORD, word);
+	zkl_actions_add(m, ZKL_ACTION_WORD)->peer = *word;
 	m->words.said++;
 }
 
