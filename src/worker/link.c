@@ -338,7 +338,7 @@ make_wait_set(void)
 					  NULL);
 	if (link_socket != PGINVALID_SOCKET)
 		socket_event = AddWaitEventToSet(wait_set, WL_SOCKET_READABLE,
-										 link_socket, NULL, NULL);
+										 link_socket, NULL, &readable);
 	for (i = 0; i < ZKL_LINK_GUESTS; i++)
 	{
 		if (guests[i] != PGINVALID_SOCKET)
@@ -377,11 +377,7 @@ zkl_link_wait(long timeout_ms)
 	memset(guest_readable, unsure, sizeof(guest_readable));
 	for (i = 0; i < nevents; i++)
 	{
-		if ((events[i].events & WL_SOCKET_READABLE) == 0)
-			continue;
-		if (events[i].user_data != NULL)
+		if ((events[i].events & WL_SOCKET_READABLE) != 0)
 			*(bool *) events[i].user_data = true;
-		else
-			readable |= events[i].fd == link_socket;
 	}
 }

@@ -172,7 +172,7 @@ extern bool slot_stays(const Slot *s);
 /* For how many ms a slot has waited for a node of its own; 0: that is not to be told */
 extern int64_t slot_wait(const Slot *s, int64_t now);
 
-/* Whether the time of a hold is over */
+/* Whether something is still to be written; whether the time of a hold is over */
 extern bool slot_has_epilogue(const Slot *s, int64_t now);
 extern bool slot_is_over(const Slot *s, int64_t now);
 
