@@ -357,7 +357,6 @@ zkl_carry_out_actions(void)
 	zkl_trace_clear(&zkl_tracefile);
 	zkl_manager_clear_actions(zkl_core);
 	publish_counters();
-	zkl_peers_publish();
 }
 
 void

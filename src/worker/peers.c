@@ -73,9 +73,6 @@ static uint64 npostponed = 0;	/* of all times; those from nsent on are
 								 * postponed */
 static uint64 nsent = 0;
 
-static uint64 unsent = 0;
-static uint64 refused = 0;
-
 /* ---- the socket ---- */
 
 static void
@@ -210,10 +207,10 @@ warn_of_fault(const Fault *fault)
 }
 
 static void
-drop_postponed(void)
+count_unsent(uint64 n)
 {
-	unsent += npostponed - nsent;
-	nsent = npostponed;
+	zkl_status_begin()->messages_unsent += n;
+	zkl_status_end();
 }
 
 static void
@@ -221,7 +218,8 @@ take_messages_down(void)
 {
 	close_socket();
 	zkl_peer_lookup_end();
-	drop_postponed();
+	count_unsent(npostponed - nsent);
+	nsent = npostponed;
 	zkl_fleet_entry_set_peer("");
 }
 
@@ -309,7 +307,8 @@ take_datagram(const uint8 *bytes, size_t length)
 static bool
 refuse_datagram(int64 now)
 {
-	refused++;
+	zkl_status_begin()->messages_refused++;
+	zkl_status_end();
 	if (now - bad_since >= REST)
 	{
 		bad_since = now;
@@ -431,7 +430,7 @@ transmit(const Postponed *one, const ZklPeerAddress *address)
 	if (!zkl_peer_key_sign(bytes, bytes + ZKL_PEER_SIGNED) ||
 		sendto(sock, bytes, sizeof(bytes), 0,
 			   (const struct sockaddr *) &address->address, address->length) < 0)
-		unsent++;
+		count_unsent(1);
 }
 
 static void
@@ -440,7 +439,7 @@ postpone(const Postponed *one)
 	if (npostponed - nsent == MOST_POSTPONED)
 	{
 		nsent++;
-		unsent++;
+		count_unsent(1);
 	}
 	postponed[npostponed++ % MOST_POSTPONED] = *one;
 }
@@ -459,7 +458,7 @@ send_or_postpone(const Postponed *one)
 			postpone(one);
 			break;
 		case ZKL_PEER_UNKNOWN:
-			unsent++;
+			count_unsent(1);
 			break;
 	}
 }
@@ -486,24 +485,7 @@ zkl_peers_send(ZklPeerKind kind, const ZklPeerMessage *message)
 	if (told)
 		send_or_postpone(&one);
 	else
-		unsent++;
-}
-
-void
-zkl_peers_publish(void)
-{
-	static uint64 published_unsent = 0; /* of this worker: the view goes on */
-	static uint64 published_refused = 0;
-	ZklStatus  *status;
-
-	if (unsent == published_unsent && refused == published_refused)
-		return;
-	status = zkl_status_begin();
-	status->messages_unsent += unsent - published_unsent;
-	status->messages_refused += refused - published_refused;
-	zkl_status_end();
-	published_unsent = unsent;
-	published_refused = refused;
+		count_unsent(1);
 }
 
 void

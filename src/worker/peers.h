@@ -35,7 +35,4 @@ extern int64 zkl_peers_timer(void);
  */
 extern void zkl_peers_send(ZklPeerKind kind, const ZklPeerMessage *message);
 
-/* Publishes the counts of what was dropped and refused. */
-extern void zkl_peers_publish(void);
-
 #endif							/* ZKL_WORKER_PEERS_H */
