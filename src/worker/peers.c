@@ -177,19 +177,14 @@ find_key(Fault *fault)
 	return has_key;
 }
 
-static void
-forget_key(void)
-{
-	zkl_peer_key_forget();
-	has_key = false;
-}
-
+/* NULL: there is none. */
 static void
 publish_fault(const char *detail)
 {
 	ZklStatus  *status = zkl_status_begin();
 
-	strlcpy(status->messages_fault, detail, sizeof(status->messages_fault));
+	strlcpy(status->messages_fault, detail != NULL ? detail : "",
+			sizeof(status->messages_fault));
 	zkl_status_end();
 }
 
@@ -234,24 +229,23 @@ set_messages_up(int64 now)
 	if (zkl_peer_port == 0 || !connected)
 	{
 		take_messages_down();
-		forget_key();
-		publish_fault("");
+		zkl_peer_key_forget();
+		has_key = false;
 	}
 	else if (find_key(&fault) && find_address(&address, &fault) &&
 			 open_socket(&address, &fault))
 	{
 		warned_of[0] = '\0';
-		publish_fault("");
 		zkl_peer_address_format(&address, text);
 		zkl_fleet_entry_set_peer(text);
 	}
 	else
 	{
 		take_messages_down();
-		publish_fault(fault.detail);
 		warn_of_fault(&fault);
 		look_at = now + RETRY;
 	}
+	publish_fault(fault.detail);
 }
 
 /* "zklock.enabled" has ended the session: the next one needs a new connection. */
@@ -362,9 +356,7 @@ log_address(void)
 static void
 publish_possible(bool possible)
 {
-	ZklStatus  *status = zkl_status_begin();
-
-	status->messages_possible = possible;
+	zkl_status_begin()->messages_possible = possible;
 	zkl_status_end();
 }
 
@@ -392,7 +384,7 @@ zkl_peers_take(void)
 		connected = false;
 		look_at = 0;
 	}
-	if (zkl_peer_port == 0 && look_at < 0 && !told)
+	if (zkl_peer_port == 0 && look_at < 0)
 		return;
 	now = zkl_boottime_us();
 	if (look_at >= 0 && now >= look_at)
@@ -405,8 +397,6 @@ zkl_peers_take(void)
 int64
 zkl_peers_timer(void)
 {
-	if (zkl_peer_port == 0)
-		return -1;
 	if (is_disabled())
 		return 0;
 	if (resting_until != 0 && (look_at < 0 || resting_until < look_at))
@@ -492,6 +482,6 @@ void
 zkl_peers_begin(void)
 {
 	publish_possible(false);
-	publish_fault("");
+	publish_fault(NULL);
 	zkl_peer_lookup_begin(send_postponed);
 }
