@@ -50,8 +50,8 @@ typedef struct
 {
 	uint32		generation;		/* of the session; 0: never written */
 	uint32		timeout_ms;
-	uint32		peer;			/* number of the address for messages */
 	bool		in_recovery;
+	char		peer[ZKL_PEER_ADDRESS_TEXT];	/* the address for messages */
 } Facts;
 
 typedef struct
@@ -75,7 +75,6 @@ static FleetTask *present = NULL;
 static Facts written = {0};
 static uint32 gave_up_on = 0;	/* this connection */
 static uint32 looked_in = 0;	/* this session, by its generation */
-static uint32 peer_number = 0;	/* grows with each change of: */
 static char peer[ZKL_PEER_ADDRESS_TEXT] = "";
 
 static Facts
@@ -86,8 +85,8 @@ find_facts(void)
 
 	facts.generation = status->generation;
 	facts.timeout_ms = status->timeout_ms;
-	facts.peer = peer_number;
 	facts.in_recovery = RecoveryInProgress();
+	strlcpy(facts.peer, peer, sizeof(facts.peer));
 	return facts;
 }
 
@@ -95,8 +94,8 @@ static bool
 same_facts(const Facts *a, const Facts *b)
 {
 	return a->generation == b->generation &&
-		a->timeout_ms == b->timeout_ms && a->peer == b->peer &&
-		a->in_recovery == b->in_recovery;
+		a->timeout_ms == b->timeout_ms && a->in_recovery == b->in_recovery &&
+		strcmp(a->peer, b->peer) == 0;
 }
 
 static void
@@ -267,7 +266,7 @@ describe(const Facts *facts, StringInfo data)
 					  (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) /
 		1000;
 	entry.started_us = PgStartTime;
-	strlcpy(entry.peer, peer, sizeof(entry.peer));
+	strlcpy(entry.peer, facts->peer, sizeof(entry.peer));
 	zkl_fleet_put(data, &entry);
 }
 
@@ -405,16 +404,13 @@ zkl_fleet_entry_tick(bool ready)
 void
 zkl_fleet_entry_set_peer(const char *address)
 {
-	if (strcmp(peer, address) == 0)
-		return;
 	strlcpy(peer, address, sizeof(peer));
-	peer_number++;
 }
 
 bool
 zkl_fleet_entry_tells_peer(void)
 {
-	return written.peer == peer_number && peer[0] != '\0' && written.generation != 0 &&
+	return peer[0] != '\0' && strcmp(written.peer, peer) == 0 &&
 		written.generation == zkl_control->ctl_status.generation;
 }
 
