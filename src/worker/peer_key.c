@@ -40,16 +40,15 @@ make_hash(void)
 	CurrentResourceOwner = before;
 }
 
-/* HMAC-SHA-256 of two parts, of which the second one may be empty */
+/* HMAC-SHA-256 */
 static bool
-mac_of(const uint8 *secret, size_t secret_length, const void *first, size_t length,
-	   const void *second, size_t second_length, uint8 *mac)
+mac_of(const void *secret, size_t secret_length, const void *bytes, size_t length,
+	   uint8 *mac)
 {
 	if (hash == NULL)
 		make_hash();
 	return hash != NULL && pg_hmac_init(hash, secret, secret_length) == 0 &&
-		pg_hmac_update(hash, first, length) == 0 &&
-		(second_length == 0 || pg_hmac_update(hash, second, second_length) == 0) &&
+		pg_hmac_update(hash, bytes, length) == 0 &&
 		pg_hmac_final(hash, mac, PG_SHA256_DIGEST_LENGTH) == 0;
 }
 
@@ -57,23 +56,23 @@ mac_of(const uint8 *secret, size_t secret_length, const void *first, size_t leng
 static bool
 derive(const char *secrets, size_t length)
 {
-	static const uint8 number[] = {0, 0, 0, 1};
-	const uint8 *password = (const uint8 *) secrets;
-	char	   *salt = psprintf(SALT "%s", zkl_root);
+	StringInfoData salt;
 	uint8		block[PG_SHA256_DIGEST_LENGTH];
 	bool		good;
 
-	good = mac_of(password, length, salt, strlen(salt), number, sizeof(number),
-				  block);
+	initStringInfo(&salt);
+	appendStringInfo(&salt, SALT "%s", zkl_root);
+	appendBinaryStringInfo(&salt, "\0\0\0\1", 4);	/* the block's number */
+	good = mac_of(secrets, length, salt.data, (size_t) salt.len, block);
 	memcpy(key, block, sizeof(key));
 	for (int i = 1; i < ITERATIONS && good; i++)
 	{
-		good = mac_of(password, length, block, sizeof(block), NULL, 0, block);
+		good = mac_of(secrets, length, block, sizeof(block), block);
 		for (size_t j = 0; j < sizeof(key); j++)
 			key[j] ^= block[j];
 	}
 	explicit_bzero(block, sizeof(block));
-	return good && mac_of(key, sizeof(key), secrets, length, NULL, 0, made_of);
+	return good && mac_of(key, sizeof(key), secrets, length, made_of);
 }
 
 static bool
@@ -81,7 +80,7 @@ is_made_of(const char *secrets, size_t length)
 {
 	uint8		mac[PG_SHA256_DIGEST_LENGTH];
 
-	return known && mac_of(key, sizeof(key), secrets, length, NULL, 0, mac) &&
+	return known && mac_of(key, sizeof(key), secrets, length, mac) &&
 		memcmp(mac, made_of, sizeof(mac)) == 0;
 }
 
@@ -143,5 +142,5 @@ zkl_peer_key_forget(void)
 bool
 zkl_peer_key_sign(const uint8 *datagram, uint8 *mac)
 {
-	return known && mac_of(key, sizeof(key), datagram, ZKL_PEER_SIGNED, NULL, 0, mac);
+	return known && mac_of(key, sizeof(key), datagram, ZKL_PEER_SIGNED, mac);
 }
