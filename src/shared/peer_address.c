@@ -99,10 +99,7 @@ zkl_peer_address_read(const char *text, int port, ZklPeerAddress *address)
 		address->length = sizeof(struct sockaddr_in6);
 	}
 	else
-	{
-		memset(address, 0, sizeof(*address));
 		return false;
-	}
 	zkl_peer_address_set_port(address, port);
 	return true;
 }

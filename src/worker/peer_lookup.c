@@ -121,9 +121,8 @@ finish_lookup(bool failed)
 static void
 begin_lookup(ZklTask *task)
 {
-	char	   *path = psprintf("%s%s", zkl_root, ZKL_FLEET_DIRECTORY);
-
-	zkl_operation_send(task, THE_LISTING, ZKL_SEND_LIST, path, false);
+	zkl_operation_send(task, THE_LISTING, ZKL_SEND_LIST,
+					   psprintf("%s%s", zkl_root, ZKL_FLEET_DIRECTORY), false);
 }
 
 static void
