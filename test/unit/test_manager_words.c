@@ -71,6 +71,32 @@ ask_for(World *w)
 	return r;
 }
 
+/* Another server takes the lock, or waits for it. */
+static void
+another_comes(World *w, char *path)
+{
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", path);
+}
+
+static uint32_t
+wait_behind(World *w, char *path)
+{
+	another_comes(w, path);
+	return ask_for(w);
+}
+
+static uint32_t
+ask_as_guard(World *w)
+{
+	uint32_t	r = (uint32_t) worker_find_free(&w->worker);
+
+	world_fill(w, r, "/a", 1, ZKL_EXCLUSIVE)->guard = true;
+	worker_look(&w->worker, (int) r);
+	world_flush(w);
+	world_run(w);
+	return r;
+}
+
 /* The end of a request has brought so many words; and the end of all. */
 static void
 ends_with(World *w, uint32_t r, uint32_t words)
@@ -98,12 +124,9 @@ handed_over(void)
 {
 	World	   *w = peers();
 	char		other[ZKL_MAX_PATH + 1];
-	ZklUuid		uuid;
-	uint32_t	r;
+	uint32_t	r = wait_behind(w, other);
+	ZklUuid		uuid = id_of(other);
 
-	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = ask_for(w);
-	uuid = id_of(other);
 	CHECK_INT(w->asks, 1);
 	CHECK(zkl_uuid_equal(&w->sent.znode, &uuid));
 	CHECK(zkl_uuid_equal(&w->sent.waiter, &w->requests[r].record.uuid));
@@ -127,10 +150,8 @@ not_by_another_server(void)
 {
 	World	   *w = peers();
 	char		other[ZKL_MAX_PATH + 1];
-	uint32_t	r;
+	uint32_t	r = wait_behind(w, other);
 
-	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = ask_for(w);
 	hear_from(w, 4711, other, r);
 	CHECK(world_waits(w, r));
 	others_leave(w);
@@ -145,8 +166,8 @@ one_at_a_time(void)
 	char		second[ZKL_MAX_PATH + 1];
 	uint32_t	r;
 
-	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", first);
-	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", second);
+	another_comes(w, first);
+	another_comes(w, second);
 	r = ask_for(w);
 	CHECK_INT(w->asks, 2);
 	hear(w, second, r);
@@ -168,10 +189,9 @@ nearest_eight(void)
 	int			i;
 
 	for (i = 0; i < 10; i++)
-		foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+		another_comes(w, other);
 	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
-	(void) world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
+	(void) ask_for(w);
 	CHECK_INT(w->asks, 8);
 	others_leave(w);
 }
@@ -182,10 +202,8 @@ tries_behind_a_word(void)
 {
 	World	   *w = peers();
 	char		other[ZKL_MAX_PATH + 1];
-	uint32_t	r;
+	uint32_t	r = wait_behind(w, other);
 
-	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = ask_for(w);
 	hear(w, other, r);
 	CHECK(world_holds(w, r));
 
@@ -209,10 +227,8 @@ restarted(void)
 {
 	World	   *w = peers();
 	char		other[ZKL_MAX_PATH + 1];
-	uint32_t	r;
+	uint32_t	r = wait_behind(w, other);
 
-	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = ask_for(w);
 	hear(w, other, r);
 	CHECK(world_holds(w, r));
 	world_restart(w);
@@ -246,10 +262,9 @@ overtaken(void)
 
 		if (waits)
 			foreign_enter(w, "/a", ZKL_EXCLUSIVE, ahead);
-		first = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-		world_run(w);
+		first = ask_for(w);
 		seq = w->requests[first].record.seq;
-		foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+		another_comes(w, other);
 		behind = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 		world_run(w);
 		hear(w, other, behind);
@@ -279,11 +294,9 @@ bounded(void)
 	World	   *w = peers();
 	char		other[ZKL_MAX_PATH + 1];
 	ZklPeerMessage word = {.session = 9};
-	uint32_t	r;
+	uint32_t	r = wait_behind(w, other);
 	int			i;
 
-	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = ask_for(w);
 	word.waiter = w->requests[r].record.uuid;
 	for (i = 0; i < ZKL_MAX_DEPARTED + 10; i++)
 	{
@@ -304,10 +317,8 @@ peers_come_late(void)
 {
 	World	   *w = world_ready();
 	char		other[ZKL_MAX_PATH + 1];
-	uint32_t	r;
+	uint32_t	r = wait_behind(w, other);
 
-	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	r = ask_for(w);
 	worker_peers(&w->worker, true);
 	world_flush(w);
 	CHECK_INT(w->asks, 1);
@@ -327,9 +338,8 @@ without_peers(void)
 	CHECK_INT(w->asked, 0);
 	world_release(w, r);
 	CHECK_INT(w->words, 0);
-	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	(void) world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
+	another_comes(w, other);
+	(void) ask_for(w);
 	CHECK_INT(w->asks, 0);
 	others_leave(w);
 }
@@ -405,10 +415,8 @@ said_by_the_heir(void)
 {
 	World	   *w = peers();
 	uint32_t	r = ask_for(w);
-	uint32_t	heir;
+	uint32_t	heir = ask_for(w);
 
-	heir = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
 	be_asked(w, 5, r);
 	world_release(w, r);
 	world_run(w);
@@ -420,12 +428,8 @@ static void
 not_said_of_a_guard(void)
 {
 	World	   *w = peers();
-	uint32_t	r = (uint32_t) worker_find_free(&w->worker);
+	uint32_t	r = ask_as_guard(w);
 
-	world_fill(w, r, "/a", 1, ZKL_EXCLUSIVE)->guard = true;
-	worker_look(&w->worker, (int) r);
-	world_flush(w);
-	world_run(w);
 	CHECK(world_holds(w, r));
 	be_asked(w, 5, r);
 	ends_with(w, r, 0);
@@ -437,14 +441,9 @@ not_asked_by_a_guard(void)
 {
 	World	   *w = peers();
 	char		other[ZKL_MAX_PATH + 1];
-	uint32_t	r = (uint32_t) worker_find_free(&w->worker);
 
-	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
-	world_fill(w, r, "/a", 1, ZKL_EXCLUSIVE)->guard = true;
-	worker_look(&w->worker, (int) r);
-	world_flush(w);
-	world_run(w);
-	CHECK(world_waits(w, r));
+	another_comes(w, other);
+	CHECK(world_waits(w, ask_as_guard(w)));
 	CHECK_INT(w->asks, 0);
 	others_leave(w);
 }
@@ -493,8 +492,7 @@ said_of_a_cached_lock(void)
 	worker_cache(&w->worker, 10000000);
 	for (i = 0; i < 2; i++)
 	{
-		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-		world_run(w);
+		r = ask_for(w);
 		world_release(w, r);
 		world_run(w);
 	}
