@@ -249,6 +249,16 @@ sub session_hex
 	return $self->status($node, 'session_id') =~ s/^0x0*//r;
 }
 
+# Its znode in the directory of the fleet; undef: there is none
+sub fleet_znode
+{
+	my ($self, $node) = @_;
+	my $hex = $self->session_hex($node);
+	my ($name) = grep { /\.0*$hex$/ } $self->zk->client->ls('/zklock/.fleet');
+
+	return $name ? "/zklock/.fleet/$name" : undef;
+}
+
 sub wait_connected
 {
 	my ($self, $node) = @_;

@@ -27,15 +27,6 @@ sub column
 	  "SELECT $column FROM zk_servers WHERE server = '" . $node->name . "'";
 }
 
-sub znode
-{
-	my ($node) = @_;
-	my $hex = $test->session_hex($node);
-	my ($name) = grep { /\.0*$hex$/ } $test->zk->client->ls('/zklock/.fleet');
-
-	return $name ? "/zklock/.fleet/$name" : undef;
-}
-
 sub change
 {
 	my ($node, $name, $value) = @_;
@@ -105,7 +96,7 @@ $_->close foreach $plain, $monitor;
 
 # ---- what changes, and what does not
 
-my $znode = znode($two);
+my $znode = $test->fleet_znode($two);
 my $connects = $test->status($two, 'connects');
 kill 'KILL', $test->status($two, 'session_pid');
 $test->look_until($two,
@@ -159,7 +150,7 @@ $one->restart;
 $test->wait_connected($one);
 ok($test->look_until($one, column($one, 'port'), $one->port, 'its own'),
 	'a server with credentials reads its own znode');
-ok(!defined $test->zk->client->try_get(znode($one)), 'others do not');
+ok(!defined $test->zk->client->try_get($test->fleet_znode($one)), 'others do not');
 is($test->look($two, 'SELECT count(*), count(server), count(in_recovery) FROM zk_servers'),
 	'2|1|1', 'a server without them knows only that there is one');
 change($two, 'auth_file', $file);

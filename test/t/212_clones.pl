@@ -94,9 +94,9 @@ pop @{ $test->{nodes} };
 
 # ---- its own past
 
-my ($znode) = grep { /\.0*@{[ $test->session_hex($one) ]}$/ } $test->zk->client->ls('/zklock/.fleet');
-my $data = $test->zk->client->get("/zklock/.fleet/$znode");
-my $past = '/zklock/.fleet/' . $znode =~ s/\..*/.0123456789abcdef/r;
+my $znode = $test->fleet_znode($one);
+my $data = $test->zk->client->get($znode);
+my $past = $znode =~ s/\.[^.]*$/.0123456789abcdef/r;
 $test->stop_looking($one);
 $one->stop('immediate');
 

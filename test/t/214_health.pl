@@ -55,9 +55,7 @@ is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck()
 	'the checks');
 is(detail($one, 'fleet'), 'Servers in the fleet: 2.', 'the fleet');
 like(detail($one, 'clock'), qr/^The clock of ZooKeeper's leader is \d+ ms /, 'the clock');
-my $znode = '/zklock/.fleet/'
-  . (grep { /\.0*@{[ $test->session_hex($one) ]}$/ }
-	  $test->zk->client->ls('/zklock/.fleet'))[0];
+my $znode = $test->fleet_znode($one);
 my $data = $test->zk->client->get($znode);
 cmp_ok($test->zk->client->stat($znode)->{version}, '>', 0, 'it has written its znode');
 is($test->look($two, 'SELECT count(host) FROM zk_servers'), 2, 'as it was');

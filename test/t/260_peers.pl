@@ -32,16 +32,14 @@ my ($one, $two) = $test->nodes;
 my %port = map { $_->name => PostgreSQL::Test::Cluster::get_free_port() } $one, $two;
 my $forger = PeerForger->new(root => '/zklock', lines => \@lines);
 my $stranger = PeerForger->new(root => '/zklock', lines => ['digest:zklock:guessed']);
-my $reader = ZooKeeperClient->new($zk->connect_string);
-$reader->authenticate('zklock:open-sesame');
+$zk->client->authenticate('zklock:open-sesame');
 my @ids = map { "aaaaaaaa-bbbb-8ccc-8ddd-eeeeeeeeee0$_" } 1, 2;
 
 sub entry
 {
 	my ($node) = @_;
-	my $hex = $test->session_hex($node);
-	my ($name) = grep { /\.0*$hex$/ } $reader->ls('/zklock/.fleet');
-	my $data = $name ? $reader->try_get("/zklock/.fleet/$name") : '';
+	my $znode = $test->fleet_znode($node);
+	my $data = $znode && $zk->client->try_get($znode);
 	return ($data // '') =~ /"peer":"([^"]*)"/ ? $1 : '';
 }
 
@@ -342,16 +340,13 @@ my $other = "$dir/other";
 write_secret($other, "digest:zklock:open-sesame\ndigest:zklock:more\nensemble:alpha\n");
 $test->connects_with($one, 'with other credentials', auth_file => $other);
 publishes($one, "127.0.0.1:$port{server1}");
-my $stranger_now = $forger->datagram(
-	kind => 'ask', from => $test->status($two, 'session_id'),
-	to => $test->status($one, 'session_id'), znode => $ids[0], waiter => $ids[1]);
-refuses($one, 'its key is another one', $stranger_now);
+my %back =
+  (from => $test->status($two, 'session_id'), to => $test->status($one, 'session_id'));
+refuses($one, 'its key is another one', datagram($forger, %back));
 my $same = PeerForger->new(root => '/zklock',
 	lines => [ $lines[1], 'digest:zklock:more', 'digest:zklock:open-sesame' ]);
 $before = refused($one);
-$same->send($same->datagram(
-		kind => 'ask', from => $test->status($two, 'session_id'),
-		to => $test->status($one, 'session_id'), znode => $ids[0], waiter => $ids[1]), $port{server1});
+$same->send(datagram($same, %back), $port{server1});
 refuses($one, 'one more', 'x');
 is(refused($one), $before + 1, 'the order of its lines does not matter');
 
