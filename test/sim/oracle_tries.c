@@ -15,13 +15,6 @@
 
 /* ---- who is ahead ---- */
 
-static bool
-is_kept(const Host *h, const Slot *s)
-{
-	return s->state == SLOT_RELEASED &&
-		(s->keep_until > host_clock(h) || slot_has_epilogue(s, host_clock(h)));
-}
-
 /*
  * A request of the try's own server: one that has left holds nothing.  Who has lost the
  * lock may still be at work.  If the delete of its znode is lost, it is nobody's any more,

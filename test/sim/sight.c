@@ -79,11 +79,10 @@ lease_is_valid(const Host *h)
 		h->lease_ms > host_clock(h) / 1000;
 }
 
-/* Released, but kept; broken by an operator it is not kept any more. */
-static bool
+bool
 is_kept(const Host *h, const Slot *s)
 {
-	return s->state == SLOT_RELEASED && !s->breaking &&
+	return s->state == SLOT_RELEASED &&
 		(s->keep_until > host_clock(h) || slot_has_epilogue(s, host_clock(h)));
 }
 
@@ -101,6 +100,7 @@ is_committing(const Slot *s)
 						 s->failure != ZKL_FAILURE_OVERTAKEN));
 }
 
+/* What an operator breaks is kept no longer. */
 bool
 holds(const Host *h, int i)
 {
@@ -109,7 +109,7 @@ holds(const Host *h, int i)
 	return s->state >= SLOT_GRANTED && h->up && !s->tampered && lease_is_valid(h) &&
 		(slot_is_good(h, i, h->lease_generation) ||
 		 (s->record.generation == h->lease_generation &&
-		  (is_kept(h, s) || is_committing(s))));
+		  ((is_kept(h, s) && !s->breaking) || is_committing(s))));
 }
 
 bool

@@ -46,6 +46,9 @@ extern Slot *slot_of(Host *h, const ZklUuid *uuid);
 extern bool lease_is_valid(const Host *h);
 extern bool lease_is_over(const Host *h);
 
+/* Whether a slot was released, but its lock is kept, or written for */
+extern bool is_kept(const Host *h, const Slot *s);
+
 /* Whether a slot holds its lock as far as anybody may rely on it */
 extern bool holds(const Host *h, int slot);
 
