@@ -48,17 +48,14 @@ bool
 zkl_peer_get(const uint8_t *bytes, size_t length, int64_t receiver,
 			 ZklPeerDatagram *datagram)
 {
-	uint8_t		kind;
-
 	if (length != ZKL_PEER_BYTES || memcmp(bytes, magic, sizeof(magic)) != 0)
 		return false;
-	kind = bytes[sizeof(magic)];
-	datagram->kind = (ZklPeerKind) kind;
+	datagram->kind = (ZklPeerKind) bytes[sizeof(magic)];
 	datagram->sender = get_id_of_session(bytes + AT_SENDER);
 	datagram->receiver = get_id_of_session(bytes + AT_RECEIVER);
 	memcpy(datagram->znode, bytes + AT_ZNODE, ZKL_PEER_ID_BYTES);
 	memcpy(datagram->waiter, bytes + AT_WAITER, ZKL_PEER_ID_BYTES);
-	return (kind == ZKL_PEER_ASK || kind == ZKL_PEER_WORD) &&
+	return (datagram->kind == ZKL_PEER_ASK || datagram->kind == ZKL_PEER_WORD) &&
 		receiver != 0 && datagram->receiver == receiver && datagram->sender != 0 &&
 		datagram->sender != receiver;
 }
