@@ -4,7 +4,9 @@
  *
  * Owns the clock: whoever is due next acts.
  */
+#include <signal.h>
 #include <stdio.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "agenda.h"
@@ -16,8 +18,27 @@
 
 #define LONGEST_CALM	60		/* timeouts until all must be at rest */
 #define MOST_EVENTS		2000000
+#define MOST_SECONDS	120		/* of processor time for a seed; few need one */
 
 static Input last;
+
+/* A loop within one step: the number of events does not tell. */
+static void
+ran_on(int number)
+{
+	(void) number;
+	broken("liveness", "a step does not end");
+}
+
+static void
+limit_time(void)
+{
+	const struct itimerval limit = {.it_value.tv_sec = MOST_SECONDS};
+	const struct sigaction action = {.sa_handler = ran_on,.sa_flags = SA_NODEFER};
+
+	sigaction(SIGVTALRM, &action, NULL);
+	setitimer(ITIMER_VIRTUAL, &limit, NULL);
+}
 
 static void
 run_until(Time end, bool (*enough) (void))
@@ -82,6 +103,7 @@ bool
 run_input(const Input *input)
 {
 	last = *input;
+	limit_time();
 	base_begin(input);
 	if (setjmp(base.stop) != 0)
 		return false;
