@@ -207,6 +207,31 @@ check_token(Slot *s)
 		t->largest[mine][s->mode] = s->token;
 }
 
+/*
+ * The end of its session is lost, so others may have had the lock.  Its server has to
+ * notice those whose znodes are still there.
+ */
+static void
+check_overtaken(const Host *h, int i)
+{
+	const Slot *s = &h->slots[i];
+	Path	   *path;
+
+	if (!s->revived || !s->record.sent || s->tampered || s->lock == hosts.semaphore)
+		return;
+	for (path = lock_path(s->lock)->children; path; path = path->sibling)
+	{
+		const Contender *c = contender_of(path);
+		const Node *node = &path->node[HEAD];
+
+		if (node->exists && c->counts && c->granted && c->seq > s->record.seq &&
+			zkl_mode_conflicts(c->mode, s->mode) && !operators_broke(&c->uuid) &&
+			host_of_session(node->stat.ephemeral_owner) != h)
+			broken("S2", "host %d slot %d has %s, and %s had it meanwhile", h->id, i,
+				   lock_name(s->lock), path->text);
+	}
+}
+
 /* ---- S6 and more of S1: what a grant stands on ---- */
 
 /* Another contender that is in the way of a grant, at the head of the log */
@@ -340,8 +365,12 @@ oracle_grant(Host *h, int i)
 		broken("S2", "host %d slot %d: token %" PRId64 " of an ensemble that"
 			   " went back", h->id, i, s->token);
 	check_token(s);
+	check_overtaken(h, i);
 	if (s->record.sent)
+	{
 		check_node(h, i, false);
+		contender_grant(node_of(s));
+	}
 	check_alone(h, i);
 }
 
@@ -434,6 +463,7 @@ oracle_commit(Host *h, int i)
 	if (!holds(h, i))
 		return;
 	check_alone(h, i);
+	check_overtaken(h, i);
 
 	/* Among those forgotten there may be itself. */
 	for (j = 1; j < MAX_HOLDERS && !s->revived; j++)

@@ -35,6 +35,13 @@ contender_revive(Path *path)
 	path->contender->revived_at = base.now;
 }
 
+void
+contender_grant(Path *path)
+{
+	(void) contender_of(path);
+	path->contender->granted = true;
+}
+
 /* What a server has read before serves it as long as its lease does. */
 bool
 contender_is_unseen(const Contender *c)

@@ -18,6 +18,7 @@ typedef struct Contender
 	ZklUuid		uuid;
 	int			lock;
 	Time		revived_at;		/* its delete is lost: when; 0: it is not */
+	bool		granted;		/* to a session of a server of ours, once */
 
 	/* what others ask its holder; see oracle_marks.c */
 	int64_t		question;		/* zxid of the write that put it last; 0: none */
@@ -29,6 +30,7 @@ typedef struct Contender
 
 extern const Contender *contender_of(Path *path);
 extern void contender_revive(Path *path);
+extern void contender_grant(Path *path);
 
 /* Whether servers may not know yet that it is there again */
 extern bool contender_is_unseen(const Contender *c);
