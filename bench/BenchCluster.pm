@@ -38,6 +38,9 @@ my %settings = (
 	container_check_ms => 3_600_000,
 	java => ['-Xmx1g']);
 
+# What zklock makes in ZooKeeper is its own, as messages between servers need credentials.
+my $credentials = 'zklock:open-sesame';
+
 sub new
 {
 	my ($class, $kind) = @_;
@@ -45,8 +48,8 @@ sub new
 	my $zk = $kind eq 'ensemble'
 	  ? ZooKeeperEnsemble->new('zk', %settings)
 	  : ZooKeeper->new('zk', %settings, $authority ? tls($authority) : ());
-	my $credentials = rel2abs(PostgreSQL::Test::Utils::tempdir()) . '/credentials';
-	write_secret($credentials, "digest:zklock:open-sesame\n");
+	my $auth_file = rel2abs(PostgreSQL::Test::Utils::tempdir()) . '/credentials';
+	write_secret($auth_file, "digest:$credentials\n");
 	my $test = ZklockTest->new(
 		servers => 3,
 		prefix => "$kind-server",
@@ -54,7 +57,7 @@ sub new
 		session_timeout => '10s',
 		max_requests => 12_000,
 		conf => <<"EOC");
-zklock.auth_file = '$credentials'
+zklock.auth_file = '$auth_file'
 zklock.max_requests_per_session = 12000
 max_connections = 700
 max_worker_processes = 4
@@ -73,6 +76,7 @@ EOC
 		etcd => EtcdServers->new(scalar(() = $zk->servers)),
 	}, $class;
 	$self->_use_tls($authority) if $authority;
+	$zk->client->authenticate($credentials);
 	return $self;
 }
 
@@ -140,6 +144,7 @@ sub words
 	return;
 }
 
+sub credentials { return $credentials; }
 sub zk { return $_[0]->{zk}; }
 sub etcd { return $_[0]->{etcd}; }
 sub test { return $_[0]->{test}; }

@@ -244,7 +244,7 @@ sub fill
 {
 	my ($self, $path, $count) = @_;
 
-	$self->result($self->_start($path, 'fill', $count));
+	$self->result($self->_start($path, 'fill', $count, $self->{cluster}->credentials));
 	return;
 }
 

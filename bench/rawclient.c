@@ -3,7 +3,7 @@
  *	  What ZooKeeper's C client can do with zklock's batches: the limit.
  *
  *	  rawclient HOSTS ROOT run CLIENTS NAMES SECONDS WARMUP IN_FLIGHT
- *	  rawclient HOSTS ROOT fill COUNT
+ *	  rawclient HOSTS ROOT fill COUNT CREDENTIALS
  *
  * "run" plays so many logical clients, each of which acquires, releases, and
  * acquires again: all writes at hand go out as one multi of set(heartbeat),
@@ -12,7 +12,8 @@
  * so it decides nothing: no client that knows whether it has the lock can be
  * faster.  It prints one line of name=value pairs.
  *
- * "fill" makes the directories ROOT/0 .. ROOT/COUNT-1.
+ * "fill" makes the directories ROOT/0 .. ROOT/COUNT-1, which are open to all, with
+ * CREDENTIALS (user:password) for what is above them.
  *
  * One thread, one connection.  It must not know zklock.
  */
@@ -338,7 +339,7 @@ main(int argc, char **argv)
 	if (!(args == 5 && strcmp(argv[3], "run") == 0 &&
 		  atoi(arg[0]) > 0 && atoi(arg[0]) <= MAX_CLIENTS &&
 		  atoi(arg[4]) > 0 && atoi(arg[4]) <= IN_FLIGHT_MAX) &&
-		!(args == 1 && strcmp(argv[3], "fill") == 0))
+		!(args == 2 && strcmp(argv[3], "fill") == 0))
 	{
 		fprintf(stderr, "usage: see the head of rawclient.c\n");
 		return 2;
@@ -350,6 +351,8 @@ main(int argc, char **argv)
 		fail("init", ZSYSTEMERROR);
 	while (zoo_state(zh) != ZOO_CONNECTED_STATE)
 		turn();
+	if (strcmp(argv[3], "fill") == 0)
+		zoo_add_auth(zh, "digest", arg[1], (int) strlen(arg[1]), NULL, NULL);
 	make_parents(root);
 	while (pending > 0)
 		turn();
