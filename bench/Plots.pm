@@ -10,6 +10,7 @@ use Page;
 
 my %colours = (
 	zklock => '#c0392b',
+	words => '#e67e22',
 	uncached => '#e8a29a',
 	curator => '#2c6fbb',
 	kazoo => '#3a9a5b',
@@ -18,6 +19,7 @@ my %colours = (
 	sql => '#aaaaaa');
 my %titles = (
 	zklock => 'zklock',
+	words => 'zklock, messages between servers',
 	uncached => 'zklock, nothing cached',
 	curator => 'Curator (Java)',
 	kazoo => 'kazoo (Python)',
@@ -25,6 +27,7 @@ my %titles = (
 	advisory => 'pg_advisory_lock (one server)',
 	sql => 'no lock: two empty statements');
 my @names = qw(zklock uncached curator kazoo raw advisory sql);
+my @between_servers = qw(zklock words uncached curator kazoo);
 my $width = 760;
 
 # Draws what there are results for; returns [ file, title ] of each.
@@ -41,7 +44,7 @@ sub draw
 		bars($dir, 'hand-over.svg', 'A lock that passes from one server to the next',
 			'ms from the release until the waiting session has it, median (shorter is better)',
 			\&milliseconds,
-			contestants($results, 'p50',
+			contestants($results, 'p50', \@between_servers,
 				[ 'handover-2' => '2 PostgreSQL servers, one ZooKeeper server' ],
 				[ 'handover-3' => '3 PostgreSQL servers, one ZooKeeper server' ],
 				[ 'three-handover' => '2 PostgreSQL servers, three ZooKeeper servers' ])),
@@ -68,19 +71,19 @@ sub pair_bars
 	return bars($dir, $file, ucfirst $title,
 		'locks taken and released per second (longer is better);'
 		  . ' a cached lock stays on a server between its uses',
-		\&Page::thousands, contestants($results, 'rate', @scenarios));
+		\&Page::thousands, contestants($results, 'rate', \@names, @scenarios));
 }
 
-# A group of bars for each scenario, which is [ name, title ]: [ title, bars ], and
-# each bar is [ title, colour, value, why there is none ].
+# A group of bars, of these names, for each scenario, which is [ name, title ]:
+# [ title, bars ], and each bar is [ title, colour, value, why there is none ].
 sub contestants
 {
-	my ($results, $column, @scenarios) = @_;
+	my ($results, $column, $names, @scenarios) = @_;
 	my @groups = grep { $results->has($_->[0]) } @scenarios;
 	my @who = grep {
 		my $name = $_;
 		grep { defined $results->median($_->[0], $name, $column) } @groups
-	} @names;
+	} @$names;
 
 	return map {
 		my ($scenario, $title) = @$_;
@@ -100,7 +103,9 @@ sub waits
 		[ 'take and release, cached on its server', 'distinct-1', 'zklock' ],
 		[ 'take and release, nothing cached', 'distinct-1', 'uncached' ],
 		[ 'take, just released by another server', 'handover-2', 'zklock' ],
-		[ 'take, cached on another server', 'recall', 'zklock' ]);
+		[ 'the same, messages between servers', 'handover-2', 'words' ],
+		[ 'take, cached on another server', 'recall', 'zklock' ],
+		[ 'the same, messages between servers', 'recall', 'words' ]);
 
 	return $results->has('recall') ? [ '', @bars ] : ();
 }

@@ -227,7 +227,7 @@ sub besides
 				cell('beside', $_, 'p50', \&number) . ' / '
 				  . number($results->median('beside', $_, 'p99')),
 				cell('beside', $_, 'rate', \&thousands) ] }
-		  @peers, 'sql');
+		  grep { defined $results->median('beside', $_, 'p50') } @peers, 'sql');
 	return;
 }
 
