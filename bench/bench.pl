@@ -30,8 +30,8 @@ my $java_warmup = 5 * $seconds;    # until Curator's rates stay
 my @wanted = split ' ', $ENV{BENCH_SCENARIOS} // '';
 my %invited = map { $_ => 1 } split ' ', $ENV{BENCH_CONTESTANTS} // '';
 my @columns = (qw(rate p50 p99 requests zookeeper_us worker_us session_us busy
-  bytes batches listings worker_kb slot_bytes worker_wakeups session_wakeups),
-  @ScenarioSteps::columns);
+	  bytes batches listings worker_kb slot_bytes worker_wakeups session_wakeups),
+	@ScenarioSteps::columns);
 my $started = time;
 my (%failed, $failures);
 my ($done, $all) = (0, 0);
