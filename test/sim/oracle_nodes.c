@@ -214,7 +214,11 @@ oracle_transaction(const Entry *entry)
 		if (effect->kind == OP_CREATE)
 			check_created(effect, c);
 		else if (effect->kind == OP_DELETE)
+		{
 			check_deleted(entry, effect, c);
+			if (c->mode == ZKL_SHARED)
+				hosts.reader_gone[c->lock] = effect->path;
+		}
 		oracle_tries_look(c->lock);
 	}
 }
@@ -298,21 +302,25 @@ oracle_lost_writes(const Host *h)
  * the writer's number, behind the listing by which the next one was granted.
  */
 static bool
+is_late_reader(const Slot *s, Path *path)
+{
+	const Contender *c = contender_of(path);
+
+	return c->counts && c->mode == ZKL_SHARED && c->seq < s->record.seq &&
+		path->node[HEAD].stat.czxid > s->token / ZKL_TOKENS_PER_ZXID;
+}
+
+/* The operator may have deleted it, too, while the server read it. */
+static bool
 is_late_reader_ahead(const Slot *s)
 {
+	Path	   *gone = hosts.reader_gone[s->lock];
 	Path	   *path;
 
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)
-	{
-		const Node *node = &path->node[HEAD];
-		const Contender *c = contender_of(path);
-
-		if (c->counts && node->exists && c->mode == ZKL_SHARED &&
-			c->seq < s->record.seq &&
-			node->stat.czxid > s->token / ZKL_TOKENS_PER_ZXID)
+		if (path->node[HEAD].exists && is_late_reader(s, path))
 			return true;
-	}
-	return false;
+	return gone != NULL && is_late_reader(s, gone);
 }
 
 void
