@@ -6,9 +6,10 @@
  * neither PostgreSQL nor ZooKeeper.  words.c hears of them.
  *
  * The ids belong to the manager and not to a lock: a lock forgets all with its last
- * request, and the next try would be denied for the remains.  An id is never used
- * again, so an entry stays true, through elections too.  If the table is full, the
- * oldest entry goes: that znode counts as ahead again until it is gone.
+ * request, and the next try would be denied for the remains.  ZooKeeper gives a session
+ * id once, and so no znode has the id of another one: an entry stays true, through
+ * elections too.  If the table is full, the oldest entry goes: if that znode is listed
+ * again, it counts as ahead until it is gone.
  */
 #include <string.h>
 

@@ -376,7 +376,8 @@ typedef struct ZklCounters
 	uint64_t	recalls;
 	uint64_t	asks;			/* sent to other servers */
 	uint64_t	words;			/* likewise */
-	uint64_t	words_taken;	/* that came, and were news to one that waits */
+	uint64_t	words_taken;	/* that came, and were news, for a request of
+								 * ours */
 	uint64_t	words_late;		/* that came, and were not */
 } ZklCounters;
 

@@ -29,15 +29,20 @@ static uint8 key[PG_SHA256_DIGEST_LENGTH];
 static uint8 made_of[PG_SHA256_DIGEST_LENGTH];	/* a MAC of the secrets, by
 												 * the key */
 
-/* PostgreSQL wants an owner, and the worker has none; this one lasts. */
+/*
+ * PostgreSQL wants an owner, and the worker has none; this one lasts.  Without OpenSSL
+ * (src/common/hmac.c), the memory is the current context's.
+ */
 static void
 make_hash(void)
 {
 	ResourceOwner before = CurrentResourceOwner;
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 
 	CurrentResourceOwner = ResourceOwnerCreate(NULL, "zklock messages");
 	hash = pg_hmac_create(PG_SHA256);
 	CurrentResourceOwner = before;
+	MemoryContextSwitchTo(old);
 }
 
 /* HMAC-SHA-256 */

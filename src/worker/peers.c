@@ -6,8 +6,8 @@
  * takes no locks.  It must not know what messages mean.
  *
  * Nothing depends on a message: each may be lost.  So there is no connection and no
- * answer, and what cannot be sent at once is dropped.  Only the first few messages to
- * a server are kept, until its address has been read.  Messages go to the addresses
+ * answer, and what cannot be sent at once is dropped.  Only the latest few messages to
+ * servers are kept whose addresses are still being read.  Messages go to the addresses
  * that servers have published in ZooKeeper, never to the source of a datagram.
  *
  * A sender that has the key is a server of the fleet.  Any other can only send too
