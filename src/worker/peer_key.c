@@ -15,6 +15,7 @@
 #include "common/hmac.h"
 #include "common/sha2.h"
 #include "shared/settings.h"
+#include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "wire/peer.h"
 #include "worker/credentials.h"
