@@ -8,6 +8,8 @@
 #ifndef ZKL_CORE_ASKERS_H
 #define ZKL_CORE_ASKERS_H
 
+#include <string.h>
+
 #include "core/state.h"
 
 /* Something is new: a listing, another request waits first, or there are peers. */
@@ -38,7 +40,10 @@ zkl_askers_has_any(const ZklRequest *r)
 	return r->askers.n > 0 && !ZKL_MUTANT(ASKED_IS_SOLITARY);
 }
 
-/* A server asks for the first of its requests that waits: another ask is newer. */
+/*
+ * A server asks for the first of its requests that waits: another ask is newer.  If
+ * there are too many servers, the one that was first to ask goes: it may be no more.
+ */
 static inline void
 zkl_askers_add(ZklRequest *r, const ZklPeerMessage *ask)
 {
@@ -47,7 +52,7 @@ zkl_askers_add(ZklRequest *r, const ZklPeerMessage *ask)
 	while (i < r->askers.n && r->askers.all[i].session != ask->session)
 		i++;
 	if (i == ZKL_MAX_ASKERS)
-		return;
+		memmove(r->askers.all, r->askers.all + 1, --i * sizeof(r->askers.all[0]));
 	r->askers.all[i] = *ask;
 	if (i == r->askers.n)
 		r->askers.n++;

@@ -20,7 +20,8 @@
  * log, and the new holder would read what was before.  A hold that was broken, as far as
  * this worker knows: its waiters see the end of that in ZooKeeper.  A znode whose id is
  * published for the search for deadlocks: others would look through the new hold to a
- * wait that is over.
+ * wait that is over.  A wait: behind it another one may be published, whose server takes
+ * that back late if it has lost ZooKeeper, and others would look through both to a holder.
  */
 #include "core/actions.h"
 #include "core/askers.h"
@@ -141,6 +142,7 @@ zkl_words_may_be_said(const ZklManager *m, const ZklRequest *r)
 {
 	return m->words.peers && r->lock->dialect != ZKL_DIALECT_PERMIT &&
 		(!r->guard || ZKL_MUTANT(WORD_FOR_GUARD)) &&
+		r->demand == ZKL_DEMAND_GRANTED &&
 		!r->broken &&
 		!zkl_downgrade_is_on(r) &&
 		(!zkl_hooks_may_tell(m, &r->node.uuid) || ZKL_MUTANT(WORD_FOR_PUBLISHED));

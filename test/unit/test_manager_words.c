@@ -392,7 +392,7 @@ late_ask(void)
 }
 
 static void
-said_of_a_cancelled_wait(void)
+not_said_of_a_cancelled_wait(void)
 {
 	World	   *w = peers();
 	uint32_t	r = ask_for(w);
@@ -403,8 +403,25 @@ said_of_a_cancelled_wait(void)
 	CHECK(world_waits(w, waits));
 	be_asked(w, 5, waits);
 	world_release(w, waits);
-	CHECK_INT(w->words, 1);
+	CHECK_INT(w->words, 0);
 	world_release(w, r);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* The ninth takes the place of the first. */
+static void
+latest_eight(void)
+{
+	World	   *w = peers();
+	uint32_t	r = ask_for(w);
+	int64_t		i;
+
+	for (i = 0; i <= ZKL_MAX_ASKERS; i++)
+		be_asked(w, 100 + i, r);
+	world_release(w, r);
+	CHECK_INT(w->words, ZKL_MAX_ASKERS);
+	CHECK_INT(w->sent.session, 100 + ZKL_MAX_ASKERS);
 	world_run(w);
 	world_wind_up(w);
 }
@@ -541,7 +558,8 @@ main(void)
 	RUN(without_peers);
 	RUN(said_at_the_release);
 	RUN(late_ask);
-	RUN(said_of_a_cancelled_wait);
+	RUN(not_said_of_a_cancelled_wait);
+	RUN(latest_eight);
 	RUN(said_by_the_heir);
 	RUN(not_said_of_a_guard);
 	RUN(not_asked_by_a_guard);
