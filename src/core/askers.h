@@ -52,7 +52,10 @@ zkl_askers_add(ZklRequest *r, const ZklPeerMessage *ask)
 	while (i < r->askers.n && r->askers.all[i].session != ask->session)
 		i++;
 	if (i == ZKL_MAX_ASKERS)
-		memmove(r->askers.all, r->askers.all + 1, --i * sizeof(r->askers.all[0]));
+	{
+		i--;
+		memmove(r->askers.all, r->askers.all + 1, i * sizeof(*r->askers.all));
+	}
 	r->askers.all[i] = *ask;
 	if (i == r->askers.n)
 		r->askers.n++;

@@ -18,7 +18,8 @@
  * There is no word for the following.  A permit: which of them are held is counted in
  * ZooKeeper.  A lock under which zklock itself reads ZooKeeper: a word overtakes the
  * log, and the new holder would read what was before.  A hold that was broken, as far as
- * this worker knows: its waiters see the end of that in ZooKeeper.  A znode whose id is
+ * this worker knows: its waiters see the end of that in ZooKeeper.  A writer that goes on
+ * as a reader: the reader is still in the way of others.  A znode whose id is
  * published for the search for deadlocks: others would look through the new hold to a
  * wait that is over.  A wait: behind it another one may be published, whose server takes
  * that back late if it has lost ZooKeeper, and others would look through both to a holder.

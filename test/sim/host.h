@@ -117,7 +117,8 @@ typedef struct Hosts
 	ZklDialect	dialects[MAX_LOCKS];
 	bool		large_lost[MAX_LOCKS];	/* the ensemble has lost a node of a
 										 * number near the end of all */
-	Path	   *reader_gone[MAX_LOCKS]; /* the shared znode deleted last */
+	Path	   *reader_gone[MAX_LOCKS]; /* the shared znode deleted last;
+										 * NULL: none */
 	int			semaphore;		/* the lock that is one; -1: none is */
 	uint32_t	max;			/* of its permits */
 	uint32_t	batches_in_flight;
