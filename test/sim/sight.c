@@ -86,10 +86,11 @@ lease_is_valid(const Host *h)
 		h->lease_ms > host_clock(h) / 1000;
 }
 
+/* Who was overtaken before the end of an epilogue holds nothing, as anybody else. */
 bool
 is_kept(const Host *h, const Slot *s)
 {
-	return s->state == SLOT_RELEASED &&
+	return s->state == SLOT_RELEASED && s->failure != ZKL_FAILURE_OVERTAKEN &&
 		(s->keep_until > host_clock(h) || slot_has_epilogue(s, host_clock(h)));
 }
 
