@@ -112,7 +112,7 @@ zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 	size_t		i;
 
 	/* It was dropped when its word came, and has left no reader behind. */
-	if (zkl_departed_is(m, gone))
+	if (zkl_departed_is(m, lock, gone))
 	{
 		lock->foreign.departed -= lock->foreign.departed > 0;
 		return;
@@ -223,7 +223,7 @@ zkl_contenders_drop_departed(const ZklManager *m, ZklLock *lock)
 		return;
 	for (i = 0; i < lock->foreign.n; i++)
 	{
-		if (zkl_departed_is(m, &lock->foreign.all[i]))
+		if (zkl_departed_is(m, lock, &lock->foreign.all[i]))
 			lock->foreign.departed++;
 		else
 			lock->foreign.all[n++] = lock->foreign.all[i];

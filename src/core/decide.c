@@ -188,7 +188,7 @@ static bool
 waits_for_watched(const ZklManager *m, const ZklLock *lock, const ZklRequest *r)
 {
 	return lock->ahead.watch == ZKL_WATCH_ARMED &&
-		(!zkl_departed_is(m, &lock->ahead.contender) || ZKL_MUTANT(DEPARTED_WATCHED)) &&
+		(!zkl_departed_is(m, lock, &lock->ahead.contender) || ZKL_MUTANT(DEPARTED_WATCHED)) &&
 		lock->ahead.contender.seq <= r->node.seq &&
 		zkl_mode_conflicts(lock->ahead.contender.mode, r->mode);
 }

@@ -6,8 +6,10 @@
  * neither PostgreSQL nor ZooKeeper.  words.c hears of them.
  *
  * The ids belong to the manager and not to a lock: a lock forgets all with its last
- * request, and the next try would be denied for the remains.  ZooKeeper gives a session
- * id once, and so no znode has the id of another one: an entry stays true, through
+ * request, and the next try would be denied for the remains.  But somebody may copy a
+ * name into the directory of another lock, so each is known in its lock only.  No znode
+ * has the id of another one, even if ZooKeeper gives a session id twice: the starts of
+ * workers are not counted from the same number again.  So an entry stays true, through
  * elections too.  If the table is full, the oldest entry goes: if that znode is listed
  * again, it counts as ahead until it is gone.
  */
@@ -42,7 +44,7 @@ zkl_departed_free(ZklManager *m)
 }
 
 bool
-zkl_departed_has(const ZklManager *m, const ZklUuid *uuid)
+zkl_departed_has(const ZklManager *m, const ZklLock *lock, const ZklUuid *uuid)
 {
 	ZklLink    *link,
 			   *after;
@@ -51,14 +53,16 @@ zkl_departed_has(const ZklManager *m, const ZklUuid *uuid)
 		return false;
 	zkl_foreach(link, after, departed_bucket(m, uuid))
 	{
-		if (zkl_uuid_equal(&zkl_container(ZklDepartedId, by_uuid, link)->uuid, uuid))
+		const ZklDepartedId *id = zkl_container(ZklDepartedId, by_uuid, link);
+
+		if (id->path_hash == lock->path_hash && zkl_uuid_equal(&id->uuid, uuid))
 			return true;
 	}
 	return false;
 }
 
 void
-zkl_departed_note(ZklManager *m, const ZklUuid *uuid)
+zkl_departed_note(ZklManager *m, const ZklLock *lock, const ZklUuid *uuid)
 {
 	ZklDepartedId *id;
 
@@ -68,5 +72,6 @@ zkl_departed_note(ZklManager *m, const ZklUuid *uuid)
 	m->departed->next = (m->departed->next + 1) % ZKL_MAX_DEPARTED;
 	zkl_list_remove(&id->by_uuid);
 	id->uuid = *uuid;
+	id->path_hash = lock->path_hash;
 	zkl_list_append(departed_bucket(m, uuid), &id->by_uuid);
 }

@@ -9,16 +9,16 @@
 
 extern void zkl_departed_free(ZklManager *m);
 
-/* From now on the znode of this id is in nobody's way: that was not known. */
-extern void zkl_departed_note(ZklManager *m, const ZklUuid *uuid);
+/* From now on the lock's znode of this id is in nobody's way: that was not known. */
+extern void zkl_departed_note(ZklManager *m, const ZklLock *lock, const ZklUuid *uuid);
 
 /* Whether that is known of a znode; of a listed contender. */
-extern bool zkl_departed_has(const ZklManager *m, const ZklUuid *uuid);
+extern bool zkl_departed_has(const ZklManager *m, const ZklLock *lock, const ZklUuid *uuid);
 
 static inline bool
-zkl_departed_is(const ZklManager *m, const ZklContender *c)
+zkl_departed_is(const ZklManager *m, const ZklLock *lock, const ZklContender *c)
 {
-	return c->zklock && zkl_departed_has(m, &c->uuid);
+	return c->zklock && zkl_departed_has(m, lock, &c->uuid);
 }
 
 #endif							/* ZKL_CORE_DEPARTED_H */

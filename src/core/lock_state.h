@@ -337,6 +337,7 @@ struct ZklLock
 {
 	char		path[ZKL_MAX_DIRECTORY + 1];
 	size_t		path_length;
+	uint64_t	path_hash;
 	ZklDialect	dialect;
 	ZklLink		by_path;
 	ZklLink		idle;			/* in m->locks.idle while it has no requests */

@@ -97,7 +97,7 @@ is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
 		*mode = ZKL_SHARED;
 	if (r == NULL && has_uuid && zkl_node_made_uuid(m, &uuid))
 		zkl_janitor_look(m, lock->path, child);
-	if (r == NULL && has_uuid && zkl_departed_has(m, &uuid))
+	if (r == NULL && has_uuid && zkl_departed_has(m, lock, &uuid))
 		return ZKL_MUTANT(PROBE_OF_DEPARTED);
 	return r == NULL || ZKL_MUTANT(PROBE_OF_RELEASED) ||
 		r->demand == ZKL_DEMAND_WAITING ||

@@ -162,7 +162,7 @@ zkl_reads_unwatch_ahead(ZklManager *m, ZklLock *lock)
 {
 	/* One that has departed goes, and ends the watch without a request. */
 	if (lock->ahead.watch == ZKL_WATCH_ARMED &&
-		!zkl_departed_is(m, &lock->ahead.contender))
+		!zkl_departed_is(m, lock, &lock->ahead.contender))
 		send_unwatch(m, zkl_actions_join(m, lock->path, "/",
 										 lock->ahead.name));
 	if (lock->ahead.watch != ZKL_WATCH_SENT)

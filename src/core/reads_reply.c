@@ -128,7 +128,7 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 	else if (reply->rc == ZKL_RC_NONODE && !ZKL_MUTANT(NONODE_FAILS))
 		zkl_contenders_ahead_gone(m, lock, false);
 	else if (lock->queue.waiting != NULL &&
-			 !zkl_departed_is(m, &lock->ahead.contender))
+			 !zkl_departed_is(m, lock, &lock->ahead.contender))
 		zkl_request_fail(m, lock->queue.waiting, ZKL_FAILURE_ZOOKEEPER,
 						 reply->rc);
 }
@@ -339,7 +339,7 @@ ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 {
 	bool		armed = lock->ahead.watch == ZKL_WATCH_ARMED;
 
-	if (kind == ZKL_EVENT_DELETED || zkl_departed_is(m, &lock->ahead.contender))
+	if (kind == ZKL_EVENT_DELETED || zkl_departed_is(m, lock, &lock->ahead.contender))
 	{
 		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
 		if (kind == ZKL_EVENT_DELETED)

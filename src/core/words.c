@@ -98,14 +98,15 @@ zkl_words_heard(ZklManager *m, const ZklPeerMessage *word)
 {
 	ZklRequest *waiter = zkl_node_find(m, &word->waiter);
 
-	if (waiter == NULL || !is_owner(word) || zkl_departed_has(m, &word->znode))
+	if (waiter == NULL || !is_owner(word) ||
+		zkl_departed_has(m, waiter->lock, &word->znode))
 	{
 		m->words.late++;
 		return;
 	}
 	m->words.taken++;
 	if (!ZKL_MUTANT(DEPARTED_PER_LOCK))
-		zkl_departed_note(m, &word->znode);
+		zkl_departed_note(m, waiter->lock, &word->znode);
 	if (zkl_contenders_depart(waiter->lock, &word->znode))
 		zkl_lock_touch(m, waiter->lock);
 }

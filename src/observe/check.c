@@ -157,7 +157,7 @@ check_words(const ZklManager *m, const ZklRequest *r)
 		r->node.write.place == ZKL_WRITE_PENDING &&
 		r->node.write.rank == ZKL_RANK_LATE_DELETE)
 		return "the delete of a znode that had a word is put off";
-	return zkl_node_was_sent(r) && zkl_departed_has(m, &r->node.uuid) ?
+	return zkl_node_was_sent(r) && zkl_departed_has(m, r->lock, &r->node.uuid) ?
 		"a znode of ours has departed" : NULL;
 }
 
@@ -168,7 +168,7 @@ check_departed(const ZklManager *m, const ZklLock *lock)
 
 	for (i = 0; i < lock->foreign.n; i++)
 	{
-		if (zkl_departed_is(m, &lock->foreign.all[i]))
+		if (zkl_departed_is(m, lock, &lock->foreign.all[i]))
 			return "a znode that has departed stands in a queue";
 	}
 	return NULL;

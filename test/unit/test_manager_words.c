@@ -48,6 +48,14 @@ hear(World *w, const char *path, uint32_t waiter)
 	hear_from(w, zkl_uuid_session(&uuid), path, waiter);
 }
 
+static bool
+has_departed(const World *w, uint32_t waiter, const ZklUuid *znode)
+{
+	const ZklManager *m = w->worker.m;
+
+	return zkl_departed_has(m, m->requests.all[waiter].lock, znode);
+}
+
 /* Another server asks for the znode of a request. */
 static void
 be_asked(World *w, int64_t session, uint32_t request)
@@ -69,6 +77,19 @@ ask_for(World *w)
 
 	world_run(w);
 	return r;
+}
+
+/* The name of a znode, without its number, in the directory of another lock */
+static void
+copy_name(World *w, const char *path, const char *lock, char *copy)
+{
+	ZklUuid		uuid = id_of(path);
+	char		prefix[ZKL_MAX_PATH + 1];
+	char		made[2 * ZKL_MAX_PATH + 1];
+
+	zkl_znode_prefix(w->dialect, &uuid, ZKL_EXCLUSIVE, prefix);
+	snprintf(made, sizeof(made), WORLD_ROOT "%s/%s", lock, prefix);
+	CHECK_INT(model_create(&w->zk, made, true, 78, "{\"zklock\":1}", copy), ZKL_RC_OK);
 }
 
 /* Another server takes the lock, or waits for it. */
@@ -268,7 +289,7 @@ overtaken(void)
 		behind = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 		world_run(w);
 		hear(w, other, behind);
-		CHECK_INT(zkl_departed_has(w->worker.m, &w->departed), true);
+		CHECK(has_departed(w, behind, &w->departed));
 		world_disconnect(w);
 		if (lapses)
 			w->worker.now = zkl_manager_lease(w->worker.m);
@@ -285,6 +306,30 @@ overtaken(void)
 		world_run(w);
 		world_wind_up(w);
 	}
+}
+
+/* Somebody copies a name into the directory of another lock: it stands for another znode. */
+static void
+copied(void)
+{
+	World	   *w = peers();
+	char		other[ZKL_MAX_PATH + 1];
+	char		copy[ZKL_MAX_PATH + 1];
+	uint32_t	first,
+				second;
+
+	world_warm_up(w, "/b");
+	another_comes(w, other);
+	copy_name(w, other, "/b", copy);
+	first = ask_for(w);
+	second = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	hear(w, other, first);
+	CHECK(world_holds(w, first) && world_waits(w, second));
+	CHECK_INT(model_delete(&w->zk, copy), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, second));
+	others_leave(w);
 }
 
 /* The latest 1024 are known. */
@@ -306,7 +351,7 @@ bounded(void)
 	for (i = 0; i < ZKL_MAX_DEPARTED + 10; i++)
 	{
 		word.znode = zkl_uuid_make(9, 1, (uint64_t) i);
-		CHECK_INT(zkl_departed_has(w->worker.m, &word.znode), i >= 10);
+		CHECK_INT(has_departed(w, r, &word.znode), i >= 10);
 	}
 	others_leave(w);
 }
@@ -553,6 +598,7 @@ main(void)
 	RUN(tries_behind_a_word);
 	RUN(restarted);
 	RUN(overtaken);
+	RUN(copied);
 	RUN(bounded);
 	RUN(peers_come_late);
 	RUN(without_peers);
