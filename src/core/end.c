@@ -9,7 +9,6 @@
 #include "core/end.h"
 #include "core/hooks.h"
 #include "core/keep.h"
-#include "core/node.h"
 #include "core/request.h"
 #include "core/words.h"
 
@@ -59,9 +58,6 @@ zkl_end_overdue(ZklManager *m, uint32_t request)
 	if (r->demand != ZKL_DEMAND_GRANTED || zkl_keep_is_on(r))
 		return;
 	zkl_request_answered(m, r);
-
-	/* Comes after what is recorded of the heir, if any. */
-	zkl_node_record(m, r);
 }
 
 void

@@ -151,6 +151,8 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	ZklLock    *lock = r->lock;
 	ZklRequest *cover = r->ring.cover;
 	ZklRequest *heir;
+	bool		overdue = r->demand == ZKL_DEMAND_GRANTED &&
+	demand == ZKL_DEMAND_ANSWERED;
 	bool		word = false;
 
 	if (ZKL_MUTANT(HANDOVER_TO_CANCELLED) && r == lock->queue.waiting &&
@@ -196,12 +198,18 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			break;
 	}
 	r->demand = demand;
-	if (word)
-		zkl_words_say(m, r);
 	if (cover != NULL)
 		zkl_downgrade_want(m, cover);
 	if (demand == ZKL_DEMAND_ANSWERED)
 		zkl_keep_disown(m, r);
+
+	/* Behind what is recorded of the heir, and before the word */
+	if (word && ZKL_MUTANT(WORD_FIRST))
+		zkl_words_say(m, r);
+	if (overdue)
+		zkl_node_record(m, r);
+	if (word)
+		zkl_words_say(m, r);
 	zkl_lock_touch(m, lock);
 }
 
@@ -382,8 +390,6 @@ zkl_request_behind_cached(ZklManager *m, ZklRequest *r, const char *server)
 void
 zkl_request_deny(ZklManager *m, ZklRequest *r)
 {
-	if (ZKL_MUTANT(WORD_FIRST) && r->node.state == ZKL_NODE_EXISTS)
-		zkl_words_say(m, r);
 	zkl_actions_add(m, ZKL_ACTION_DENY)->request = r->id;
 	end_demand(m, r, ZKL_DEMAND_ANSWERED);
 }

@@ -111,7 +111,7 @@
 	X(WRITTEN_OVER, "our own write to the data of a znode goes over what others have written") \
 	X(WAIT_UNTOLD, "the znode of a hold that waited does not say so") \
 	X(CACHED_RESTORED_HELD, "a restarted worker takes cached locks for held ones") \
-	X(WORD_FIRST, "a word is said before the slot says that the demand is over") \
+	X(WORD_FIRST, "a word is said before the slot says that the hold is over") \
 	X(WORD_FOR_GUARD, "a word is said for a lock under which ZooKeeper is read") \
 	X(WORD_FOR_PUBLISHED, "a word is said for a znode whose id is published") \
 	X(WORD_BEFORE_EPILOGUE, "a word is said before the epilogue is written") \

@@ -38,7 +38,10 @@ find(const ZklUuid *znode)
 	return w;
 }
 
-/* Nothing is held by the znode, nor waits there; what is kept or cached is held. */
+/*
+ * Nothing is held by the znode, nor waits there; what is kept or cached is held.  And
+ * the slot tells another worker so.
+ */
 static void
 check_word(const Host *h, int i)
 {
@@ -48,7 +51,8 @@ check_word(const Host *h, int i)
 		broken("S11", "host %d says a word of slot %d, of whose kind there is none",
 			   h->id, i);
 	if (s->state == SLOT_WAITING || s->state == SLOT_GRANTED ||
-		s->state == SLOT_CACHED || holds(h, i))
+		s->state == SLOT_CACHED || (s->state == SLOT_LOST && !s->record.retired) ||
+		holds(h, i))
 		broken("S11", "host %d says a word of slot %d, which is in state %d", h->id,
 			   i, (int) s->state);
 }
