@@ -28,6 +28,7 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
+#include "utils/timestamp.h"
 
 ZklControl *zkl_control = NULL;
 ZklSlot    *zkl_slots = NULL;
@@ -115,6 +116,9 @@ initialize(ZklControl *control)
 	pg_atomic_init_u32(&control->ctl_changes, 0);
 	control->ctl_status.worker_procno = ZKL_PROCNO_NONE;
 	pg_atomic_init_u64(&control->ctl_lease, 0);
+
+	/* Any number that the memory before this one had not, most likely */
+	control->ctl_first_start = (uint32) GetCurrentTimestamp();
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
 	pg_atomic_init_u64(&control->ctl_losses, 0);
 	pg_atomic_init_u64(&control->ctl_release_requests, 0);
