@@ -11,8 +11,8 @@
  * that servers have published in ZooKeeper, never to the source of a datagram.
  *
  * A sender that has the key is a server of the fleet.  Any other can only send too
- * much, so a turn takes few datagrams, and after many bad ones the socket rests for a
- * moment.
+ * much, and what it has recorded once more.  So a turn takes few datagrams, and after
+ * many, or many bad ones, the socket rests for a moment.
  */
 #include "postgres.h"
 
@@ -33,7 +33,8 @@
 
 #define RETRY			(30 * 1000 * 1000)	/* µs, after a fault */
 #define MOST_A_TURN		64
-#define MOST_BAD		256		/* in one REST: then the socket rests */
+#define MOST_TAKEN		4096	/* in one REST: then the socket rests; */
+#define MOST_BAD		256		/* of those */
 #define REST			(100 * 1000)	/* µs */
 #define MOST_POSTPONED		64
 
@@ -65,8 +66,9 @@ static bool told = false;		/* the core, that messages can be sent */
 static bool logged = false;		/* where this socket receives them */
 
 static int64 resting_until = 0; /* 0: the socket is watched */
-static int64 bad_since = 0;
-static int	nbad = 0;			/* since then */
+static int64 counted_since = 0;
+static int	ntaken = 0;			/* since then: datagrams */
+static int	nbad = 0;			/* of those */
 
 static Postponed postponed[MOST_POSTPONED]; /* the latest ones, a ring */
 static uint64 npostponed = 0;	/* of all times; those from nsent on are
@@ -297,18 +299,27 @@ take_datagram(const uint8 *bytes, size_t length)
 	return true;
 }
 
-/* Returns whether the socket goes on. */
-static bool
-refuse_datagram(int64 now)
+static void
+count_refused(void)
 {
+	nbad++;
 	zkl_status_begin()->messages_refused++;
 	zkl_status_end();
-	if (now - bad_since >= REST)
+}
+
+/* Returns whether the socket goes on. */
+static bool
+count_datagram(int64 now, bool good)
+{
+	if (now - counted_since >= REST)
 	{
-		bad_since = now;
-		nbad = 0;
+		counted_since = now;
+		ntaken = nbad = 0;
 	}
-	if (++nbad < MOST_BAD)
+	ntaken++;
+	if (!good)
+		count_refused();
+	if (ntaken < MOST_TAKEN && nbad < MOST_BAD)
 		return true;
 	zkl_link_watch_too(ZKL_LINK_PEERS, PGINVALID_SOCKET);
 	resting_until = now + REST;
@@ -334,7 +345,7 @@ receive(int64 now)
 	for (i = 0; i < MOST_A_TURN; i++)
 	{
 		n = recv(sock, bytes, sizeof(bytes), 0);
-		if (n < 0 || (!take_datagram(bytes, (size_t) n) && !refuse_datagram(now)))
+		if (n < 0 || !count_datagram(now, take_datagram(bytes, (size_t) n)))
 			return;
 	}
 }

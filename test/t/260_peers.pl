@@ -290,9 +290,11 @@ foreach my $round (1 .. 30)
 cmp_ok(refused($two), '>', $before, 'random bytes are refused, and locks go on');
 
 # So many that the socket rests: it goes on by itself.
-$forger->send("bad $_", $port{server2}) for 1 .. 600;
-foreach my $round (1 .. 3)
+foreach my $flood ([ 600, 'bad' ], [ 20_000, datagram($forger, kind => 'word') ], [ 0, '' ])
 {
+	my ($n, $datagram) = @$flood;
+
+	$forger->send($datagram, $port{server2}) for 1 .. $n;
 	my $last = refused($two);
 
 	ok(wait_for(
