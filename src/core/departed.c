@@ -55,7 +55,8 @@ zkl_departed_has(const ZklManager *m, const ZklLock *lock, const ZklUuid *uuid)
 	{
 		const ZklDepartedId *id = zkl_container(ZklDepartedId, by_uuid, link);
 
-		if (id->path_hash == lock->path_hash && zkl_uuid_equal(&id->uuid, uuid))
+		if ((id->path_hash == lock->path_hash || ZKL_MUTANT(DEPARTED_ANYWHERE)) &&
+			zkl_uuid_equal(&id->uuid, uuid))
 			return true;
 	}
 	return false;

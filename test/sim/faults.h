@@ -55,7 +55,8 @@
 	X(switch_detection, 3, 3, 1, 0) \
 	X(client_refuses, 4, 5, 1, 3) \
 	X(lose_end, 8, 8, 0, 8) \
-	X(switch_peers, 3, 4, 1, 1)
+	X(switch_peers, 3, 4, 1, 1) \
+	X(copy_name, 6, 8, 0, 0)
 
 #define FAULT_FUNCTION(name, weight, one_in, storm, quorum) \
 	 extern void do_##name(void);

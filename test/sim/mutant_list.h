@@ -117,6 +117,7 @@
 	X(WORD_BEFORE_EPILOGUE, "a word is said before the epilogue is written") \
 	X(SENDER_NOT_OWNER, "a word counts although another server made the znode") \
 	X(DEPARTED_PER_LOCK, "only the lock, and not the server, knows of a word") \
+	X(DEPARTED_ANYWHERE, "a word counts in other locks, too, where its znode was copied") \
 	X(DEPARTED_WATCHED, "a try is denied for a znode that is watched and has departed") \
 	X(LISTING_BRINGS_BACK, "a listing brings back a znode that has departed") \
 	X(PROBE_OF_DEPARTED, "a try is denied for a listed znode that has departed") \

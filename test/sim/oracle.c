@@ -246,7 +246,7 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 		!zkl_mode_conflicts(c->mode, s->mode))
 		return false;
 	if (operators_broke(&c->uuid) || contender_is_unseen(c) ||
-		oracle_heard_at(h, &c->uuid) != NEVER)
+		oracle_heard_at(h, c) != NEVER)
 		return false;
 	if (host_of_session(node->stat.ephemeral_owner) != h)
 		return true;

@@ -81,13 +81,16 @@ extern void oracle_invariants(Host *h);
 
 extern void oracle_words_begin(void);
 extern void oracle_word(const Host *h, const ZklUuid *znode);
-extern void oracle_heard(const Host *h, const ZklUuid *znode);
+extern void oracle_heard(Host *h, const ZklPeerMessage *word);
 
 /* Its worker is gone, and with it what that has heard. */
 extern void oracle_hears_nothing(const Host *h);
 
-/* Since when the worker of a host knows that a znode has departed; NEVER: it does not */
-extern Time oracle_heard_at(const Host *h, const ZklUuid *znode);
+/*
+ * Since when the worker of a host knows that a contender has departed; NEVER: it does
+ * not.  It knows nothing of a copy in another lock.
+ */
+extern Time oracle_heard_at(const Host *h, const struct Contender *c);
 
 /* A slot has been granted by a znode of its own. */
 extern void oracle_word_holds(const Host *h, int slot);

@@ -60,7 +60,7 @@ is_ahead(const Host *h, const Slot *s, Path *path, ZklSeq place)
 	if (!zkl_mode_conflicts(c->mode, s->mode) || c->seq > place ||
 		(s->record.sent && same_uuid(s, &c->uuid)))
 		return false;
-	if (oracle_heard_at(h, &c->uuid) < s->since)
+	if (oracle_heard_at(h, c) < s->since)
 		return false;			/* its server knows that it has departed */
 	owner = host_of_session(node->stat.ephemeral_owner);
 	other = slot_of(owner, &c->uuid);

@@ -15,7 +15,8 @@ typedef struct Word
 {
 	struct Word *next;
 	ZklUuid		znode;
-	Time		heard_at[MAX_HOSTS];	/* NEVER: not by this host's worker */
+	Time		heard_at[MAX_HOSTS][MAX_LOCKS]; /* for a waiter there; NEVER:
+												 * not by this host's worker */
 } Word;
 
 #define BUCKETS		256
@@ -72,7 +73,8 @@ void
 oracle_word(const Host *h, const ZklUuid *znode)
 {
 	Word	   *w = find(znode);
-	int			i;
+	int			i,
+				j;
 
 	check_unpublished(h, znode);
 
@@ -84,37 +86,41 @@ oracle_word(const Host *h, const ZklUuid *znode)
 	w = take(sizeof(Word));
 	w->znode = *znode;
 	for (i = 0; i < MAX_HOSTS; i++)
-		w->heard_at[i] = NEVER;
+		for (j = 0; j < MAX_LOCKS; j++)
+			w->heard_at[i][j] = NEVER;
 	w->next = words[znode->bytes[ZKL_UUID_BYTES - 1]];
 	words[znode->bytes[ZKL_UUID_BYTES - 1]] = w;
 }
 
 void
-oracle_heard(const Host *h, const ZklUuid *znode)
+oracle_heard(Host *h, const ZklPeerMessage *word)
 {
-	Word	   *w = find(znode);
+	const Slot *waiter = slot_of(h, &word->waiter);
+	Word	   *w = find(&word->znode);
 
-	if (w != NULL)
-		w->heard_at[h->id] = base.now;
+	if (w != NULL && waiter != NULL)
+		w->heard_at[h->id][waiter->lock] = base.now;
 }
 
 void
 oracle_hears_nothing(const Host *h)
 {
 	Word	   *w;
-	int			i;
+	int			i,
+				j;
 
 	for (i = 0; i < BUCKETS; i++)
 		for (w = words[i]; w != NULL; w = w->next)
-			w->heard_at[h->id] = NEVER;
+			for (j = 0; j < MAX_LOCKS; j++)
+				w->heard_at[h->id][j] = NEVER;
 }
 
 Time
-oracle_heard_at(const Host *h, const ZklUuid *znode)
+oracle_heard_at(const Host *h, const Contender *c)
 {
-	const Word *w = find(znode);
+	const Word *w = find(&c->uuid);
 
-	return w != NULL ? w->heard_at[h->id] : NEVER;
+	return w != NULL ? w->heard_at[h->id][c->lock] : NEVER;
 }
 
 void

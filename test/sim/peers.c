@@ -166,7 +166,7 @@ deliver(Host *h, const Datagram *d)
 	if (after.words_taken == before.words_taken)
 		return;
 	SEEN(WORD_TAKEN);
-	oracle_heard(h, &d->message.znode);
+	oracle_heard(h, &d->message);
 }
 
 void

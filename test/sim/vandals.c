@@ -2,7 +2,7 @@
  * vandals.c
  *	  People at the ensemble with other tools: vandals and strangers.
  *
- * Owns the strangers' nodes.  Must not know what zklock servers make of it.
+ * Owns the strangers' nodes, and the copies.  Must not know what zklock servers make of it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +18,7 @@ static struct
 {
 	char		strangers[MAX_STRANGERS][64];
 	int			nstrangers;		/* ever */
+	const Path *copy;			/* NULL: none */
 	bool		deleted_heartbeat;
 	bool		asks;			/* who holds, or waits */
 	const Path *newcomer;		/* is asked at once; NULL: none */
@@ -127,17 +128,27 @@ do_set_own(void)
 		put_question(path);
 }
 
+/* Whoever has a place in a queue is ephemeral. */
+static bool
+is_copy(Path *path)
+{
+	return path->node[HEAD].exists && path->node[HEAD].stat.ephemeral_owner == 0 &&
+		contender_of(path)->counts;
+}
+
 /* Who comes is mostly asked before its server has read anything. */
 void
 vandals_see(const Entry *entry)
 {
 	size_t		i;
 
-	for (i = 0; i < entry->tx.neffects && vandals.asks && !base.calm; i++)
+	for (i = 0; i < entry->tx.neffects && !base.calm; i++)
 	{
 		const Effect *effect = &entry->tx.effects[i];
 
-		if (effect->kind != OP_CREATE || vandals.newcomer != NULL ||
+		if (is_copy(effect->path))
+			vandals.copy = effect->path;
+		if (!vandals.asks || effect->kind != OP_CREATE || vandals.newcomer != NULL ||
 			!zkl_node_data_is_cached(effect->data, effect->length))
 			continue;
 		vandals.newcomer = effect->path;
@@ -289,6 +300,29 @@ do_jump(void)
 		path->node[copy].counter = counter;
 }
 
+/*
+ * The name of a server's node, in the directory of another lock.  The copy before goes.
+ */
+void
+do_copy_name(void)
+{
+	Path	   *path = some_own_node(false);
+	int			lock = (int) below(hosts.nlocks);
+	Op			op = {.kind = OP_CREATE,.data = "",.version = -1,.sequential = true};
+	char		name[256];
+
+	if (vandals.copy != NULL && vandals.copy->node[HEAD].exists)
+		vandalize(OP_DELETE, vandals.copy, "");
+	if (path == NULL || path->parent == lock_path(lock) || ens.leader < 0 ||
+		lock_dialect(contender_of(path)->lock) != lock_dialect(lock))
+		return;
+	snprintf(name, sizeof(name), "%s/%.*s", lock_path(lock)->text,
+			 (int) strlen(path->name) - 10, path->name);
+	trace("vandal: copies @", 0, 0, 0, 0, path->text);
+	op.path = take_string(name);
+	(void) ensemble_write(&op, true);
+}
+
 /* ---- strangers ---- */
 
 void
@@ -345,7 +379,8 @@ vandals_calm(void)
 	{
 		older = path->all;
 		if (!path->node[HEAD].exists ||
-			(path->name[0] != 'x' && strncmp(path->name, "stranger", 8) != 0))
+			(path->name[0] != 'x' && strncmp(path->name, "stranger", 8) != 0 &&
+			 !is_copy(path)))
 			continue;
 		op.path = path->text;
 		(void) ensemble_write(&op, true);
