@@ -144,7 +144,7 @@ zkl_words_may_be_said(const ZklManager *m, const ZklRequest *r)
 {
 	return m->words.peers && r->lock->dialect != ZKL_DIALECT_PERMIT &&
 		(!r->guard || ZKL_MUTANT(WORD_FOR_GUARD)) &&
-		r->demand == ZKL_DEMAND_GRANTED &&
+		(r->demand == ZKL_DEMAND_GRANTED || ZKL_MUTANT(WORD_FOR_WAIT)) &&
 		!r->broken &&
 		!zkl_downgrade_is_on(r) &&
 		(!zkl_hooks_may_tell(m, &r->node.uuid) || ZKL_MUTANT(WORD_FOR_PUBLISHED));

@@ -100,6 +100,8 @@ typedef struct Slot
 
 	/* its oracle's */
 	int64_t		nobodys_since;	/* its owner had nothing else of that lock */
+	bool		was_granted;	/* as its worker knows, whatever its backend
+								 * did */
 	bool		met;			/* a try: others have been ahead of it */
 	bool		judged;			/* it is to end for a deadlock */
 	bool		node_gone;		/* somebody deleted its node */

@@ -170,6 +170,7 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 
 			/* If it was given up just now, its node may tell of its wait. */
 			oracle_told_grant(h, s);
+			s->was_granted = true;
 			if (changed)
 				grant(h, i);
 			break;

@@ -113,6 +113,7 @@
 	X(CACHED_RESTORED_HELD, "a restarted worker takes cached locks for held ones") \
 	X(WORD_FIRST, "a word is said before the slot says that the hold is over") \
 	X(WORD_FOR_GUARD, "a word is said for a lock under which ZooKeeper is read") \
+	X(WORD_FOR_WAIT, "a word is said for the end of a wait") \
 	X(WORD_FOR_PUBLISHED, "a word is said for a znode whose id is published") \
 	X(WORD_BEFORE_EPILOGUE, "a word is said before the epilogue is written") \
 	X(SENDER_NOT_OWNER, "a word counts although another server made the znode") \

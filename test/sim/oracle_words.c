@@ -51,6 +51,8 @@ check_word(const Host *h, int i)
 	if (s->guard || s->lock == hosts.semaphore)
 		broken("S11", "host %d says a word of slot %d, of whose kind there is none",
 			   h->id, i);
+	if (!s->was_granted)
+		broken("S11", "host %d says a word of slot %d, which only waited", h->id, i);
 	if (s->state == SLOT_WAITING || s->state == SLOT_GRANTED ||
 		s->state == SLOT_CACHED || (s->state == SLOT_LOST && !s->record.retired) ||
 		holds(h, i))
