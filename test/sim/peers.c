@@ -67,7 +67,7 @@ put(int64_t to, ZklEventKind kind, const ZklPeerMessage *message)
 	agenda_changed(AGENDA_PEERS);
 }
 
-/* Some znode of another server, that is there */
+/* Some znode of another server, that is there; a copy may be of one of its own. */
 static const ZklUuid *
 some_others(const Host *h)
 {
@@ -76,6 +76,7 @@ some_others(const Host *h)
 	for (path = lock_path((int) below(hosts.nlocks))->children; path; path = path->sibling)
 		if (path->node[HEAD].exists && contender_of(path)->counts &&
 			contender_of(path)->has_uuid && once_in(2) &&
+			path->node[HEAD].stat.ephemeral_owner != 0 &&
 			host_of_session(path->node[HEAD].stat.ephemeral_owner) != h)
 			return &contender_of(path)->uuid;
 	return NULL;
