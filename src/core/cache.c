@@ -202,9 +202,9 @@ zkl_cache_listed(ZklManager *m, ZklLock *lock, uint64_t order, size_t others)
 		return false;
 
 	/* It is not clear before a departed znode is gone, which the watch tells. */
-	if (lock->foreign.departed > 0)
+	if (lock->foreign.departed)
 		r->cache.clear = false;
-	if (lock->foreign.departed == 0 && r->node.state == ZKL_NODE_EXISTS &&
+	if (!lock->foreign.departed && r->node.state == ZKL_NODE_EXISTS &&
 		r->node.seen == order &&
 		(lock->listing.watch == ZKL_WATCH_ARMED ||
 		 ZKL_MUTANT(CACHED_UNWATCHED)))

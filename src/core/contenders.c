@@ -41,7 +41,7 @@ zkl_contenders_forget(ZklManager *m, ZklLock *lock)
 {
 	forget_foreign(m, lock);
 	lock->foreign.strangers = 0;
-	lock->foreign.departed = 0;
+	lock->foreign.departed = false;
 	lock->foreign.unknown_from = 0;
 	lock->foreign.passed = 0;
 	lock->foreign.tainted = false;
@@ -99,8 +99,7 @@ zkl_contenders_depart(ZklLock *lock, const ZklUuid *uuid)
 		if (!c->zklock || !zkl_uuid_equal(&c->uuid, uuid))
 			continue;
 		drop_contender(lock, i);
-		lock->foreign.departed++;
-		found = true;
+		lock->foreign.departed = found = true;
 	}
 	return found;
 }
@@ -111,12 +110,6 @@ zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 	const ZklContender *gone = &lock->ahead.contender;
 	size_t		i;
 
-	/* It was dropped when its word came, and has left no reader behind. */
-	if (zkl_departed_is(m, lock, gone))
-	{
-		lock->foreign.departed -= lock->foreign.departed > 0;
-		return;
-	}
 	for (i = 0; i < lock->foreign.n; i++)
 	{
 		if (strcmp(lock->foreign.names + lock->foreign.all[i].name,
@@ -126,6 +119,10 @@ zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 			break;
 		}
 	}
+
+	/* It was dropped when its word came, and has left no reader behind. */
+	if (zkl_departed_is(m, lock, gone))
+		return;
 	if (gone->seq > lock->foreign.passed)
 		lock->foreign.passed = gone->seq;
 
@@ -159,7 +156,7 @@ zkl_contenders_simplify(ZklManager *m, ZklLock *lock)
 	ZklBase		base = lock->base;
 
 	if (lock->foreign.n == 0 && lock->foreign.strangers == 0 &&
-		lock->foreign.departed == 0 &&
+		!lock->foreign.departed &&
 		lock->foreign.unknown_from == ZKL_SEQ_NONE && !lock->foreign.tainted)
 		return;
 	zkl_contenders_forget(m, lock);
@@ -181,7 +178,8 @@ zkl_contenders_begin(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 				i;
 
 	forget_foreign(m, lock);
-	lock->foreign.strangers = lock->foreign.departed = 0;
+	lock->foreign.strangers = 0;
+	lock->foreign.departed = false;
 	for (i = 0; i < reply->nchildren; i++)
 		bytes += strlen(reply->children[i]) + 1;
 	if (reply->nchildren > 0)
@@ -224,7 +222,7 @@ zkl_contenders_drop_departed(const ZklManager *m, ZklLock *lock)
 	for (i = 0; i < lock->foreign.n; i++)
 	{
 		if (zkl_departed_is(m, lock, &lock->foreign.all[i]))
-			lock->foreign.departed++;
+			lock->foreign.departed = true;
 		else
 			lock->foreign.all[n++] = lock->foreign.all[i];
 	}

@@ -7,10 +7,10 @@
  *
  * The ids belong to the manager and not to a lock: a lock forgets all with its last
  * request, and the next try would be denied for the remains.  But somebody may copy a
- * name into the directory of another lock, so each is known in its lock only.  No znode
- * has the id of another one, even if ZooKeeper gives a session id twice: the starts of
- * workers are not counted from the same number again.  So an entry stays true, through
- * elections too.  If the table is full, the oldest entry goes: if that znode is listed
+ * name into the directory of another lock, so each counts only in the lock whose waiter
+ * heard the word.  No znode has the id of another one; if ZooKeeper gave a session id
+ * twice, the numbers of the workers' starts would still differ, except once in 262 144
+ * cases.  So an entry stays true, through elections too.  If the table is full, the oldest entry goes: if that znode is listed
  * again, it counts as ahead until it is gone.
  */
 #include <string.h>
@@ -23,6 +23,13 @@ departed_bucket(const ZklManager *m, const ZklUuid *uuid)
 {
 	return zkl_table_bucket(&m->departed->by_uuid,
 							zkl_table_hash(uuid->bytes, ZKL_UUID_BYTES));
+}
+
+/* A name of a lock can have several locks, of different dialects, in one directory. */
+static uint64_t
+hash_lock(const ZklLock *lock)
+{
+	return zkl_table_hash(lock->path, lock->path_length) + lock->dialect;
 }
 
 static void
@@ -55,8 +62,8 @@ zkl_departed_has(const ZklManager *m, const ZklLock *lock, const ZklUuid *uuid)
 	{
 		const ZklDepartedId *id = zkl_container(ZklDepartedId, by_uuid, link);
 
-		if ((id->path_hash == lock->path_hash || ZKL_MUTANT(DEPARTED_ANYWHERE)) &&
-			zkl_uuid_equal(&id->uuid, uuid))
+		if (zkl_uuid_equal(&id->uuid, uuid) &&
+			(id->lock == hash_lock(lock) || ZKL_MUTANT(DEPARTED_ANYWHERE)))
 			return true;
 	}
 	return false;
@@ -73,6 +80,6 @@ zkl_departed_note(ZklManager *m, const ZklLock *lock, const ZklUuid *uuid)
 	m->departed->next = (m->departed->next + 1) % ZKL_MAX_DEPARTED;
 	zkl_list_remove(&id->by_uuid);
 	id->uuid = *uuid;
-	id->path_hash = lock->path_hash;
+	id->lock = hash_lock(lock);
 	zkl_list_append(departed_bucket(m, uuid), &id->by_uuid);
 }

@@ -9,7 +9,7 @@
 
 extern void zkl_departed_free(ZklManager *m);
 
-/* From now on the lock's znode of this id is in nobody's way: that was not known. */
+/* From now on the znode of this id is in nobody's way in this lock: that was not known. */
 extern void zkl_departed_note(ZklManager *m, const ZklLock *lock, const ZklUuid *uuid);
 
 /* Whether that is known of a znode; of a listed contender. */

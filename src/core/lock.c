@@ -88,12 +88,12 @@ make_lock(ZklManager *m, const char *path, size_t length, ZklDialect dialect)
 	memset(lock, 0, sizeof(ZklLock));
 	memcpy(lock->path, path, length + 1);
 	lock->path_length = length;
-	lock->path_hash = zkl_table_hash(path, length);
 	lock->dialect = dialect;
 	zkl_list_init(&lock->requests.all);
 	zkl_list_init(&lock->queue.own);
 	zkl_list_init(&lock->tries.all);
-	zkl_list_append(zkl_table_bucket(&m->locks.by_path, lock->path_hash), &lock->by_path);
+	zkl_list_append(zkl_table_bucket(&m->locks.by_path, zkl_table_hash(path, length)),
+					&lock->by_path);
 	return lock;
 }
 

@@ -252,8 +252,9 @@ typedef struct ZklForeign
 	uint64_t	tainted_at;		/* order; a later listing clears it */
 	uint32_t	strangers;		/* listed children that are no contenders; for
 								 * dialect PERMIT: see decide.c */
-	uint32_t	departed;		/* contenders that are not in "all" because
-								 * their server said so, and may still exist */
+	bool		departed;		/* since the last listing some may still exist
+								 * that are not in "all" because their server
+								 * said so */
 } ZklForeign;
 
 /*
@@ -337,7 +338,6 @@ struct ZklLock
 {
 	char		path[ZKL_MAX_DIRECTORY + 1];
 	size_t		path_length;
-	uint64_t	path_hash;
 	ZklDialect	dialect;
 	ZklLink		by_path;
 	ZklLink		idle;			/* in m->locks.idle while it has no requests */

@@ -203,7 +203,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	if (demand == ZKL_DEMAND_ANSWERED)
 		zkl_keep_disown(m, r);
 
-	/* Behind what is recorded of the heir, and before the word */
+	/* The record follows the heir's, and precedes the word. */
 	if (word && ZKL_MUTANT(WORD_FIRST))
 		zkl_words_say(m, r);
 	if (overdue)
@@ -307,7 +307,7 @@ zkl_request_grant(ZklManager *m, ZklRequest *r)
 	}
 	r->token = r->node.czxid * ZKL_TOKENS_PER_ZXID + r->node.index;
 	zkl_lock_hold(m, r->lock, r);
-	if (r->lock->foreign.departed > 0)
+	if (r->lock->foreign.departed)
 	{
 		r->worded = true;
 		zkl_node_record(m, r);

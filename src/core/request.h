@@ -70,7 +70,10 @@ extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
 extern void zkl_request_end_wait(ZklManager *m, ZklRequest *r,
 								 ZklFailure failure, const void *reason);
 
-/* It was denied, failed or lost before the worker started. */
+/*
+ * It was denied, failed or lost before the worker started; or its time is over, which is
+ * recorded before any word.
+ */
 extern void zkl_request_answered(ZklManager *m, ZklRequest *r);
 
 /* An operator takes the place of a request that waits: it goes to the end. */

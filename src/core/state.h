@@ -326,7 +326,7 @@ typedef struct ZklWords
 typedef struct ZklDepartedId
 {
 	ZklUuid		uuid;
-	uint64_t	path_hash;		/* of its lock */
+	uint64_t	lock;			/* hash_lock() of its lock */
 	ZklLink		by_uuid;
 } ZklDepartedId;
 

@@ -81,13 +81,13 @@ ask_for(World *w)
 
 /* The name of a znode, without its number, in the directory of another lock */
 static void
-copy_name(World *w, const char *path, const char *lock, char *copy)
+copy_name(World *w, const char *path, const char *lock, ZklDialect dialect, char *copy)
 {
 	ZklUuid		uuid = id_of(path);
 	char		prefix[ZKL_MAX_PATH + 1];
 	char		made[2 * ZKL_MAX_PATH + 1];
 
-	zkl_znode_prefix(w->dialect, &uuid, ZKL_EXCLUSIVE, prefix);
+	zkl_znode_prefix(dialect, &uuid, ZKL_EXCLUSIVE, prefix);
 	snprintf(made, sizeof(made), WORLD_ROOT "%s/%s", lock, prefix);
 	CHECK_INT(model_create(&w->zk, made, true, 78, "{\"zklock\":1}", copy), ZKL_RC_OK);
 }
@@ -308,11 +308,32 @@ overtaken(void)
 	}
 }
 
-/* Somebody copies a name into the directory of another lock: it stands for another znode. */
+/* The end of one znode is no end of another one, whose word has come and which still exists. */
 static void
-copied(void)
+one_of_two(void)
 {
 	World	   *w = peers();
+	char		stays[ZKL_MAX_PATH + 1];
+	char		goes[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	another_comes(w, stays);
+	another_comes(w, goes);
+	r = ask_for(w);
+	hear(w, stays, r);
+	CHECK(world_waits(w, r));
+	CHECK_INT(model_delete(&w->zk, goes), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, r) && w->requests[r].record.worded);
+	others_leave(w);
+}
+
+/* Somebody copies a name for another lock: it stands for another znode. */
+static void
+is_copied(const char *lock, ZklDialect dialect)
+{
+	World	   *w = peers();
+	ZklDialect	usual = w->dialect;
 	char		other[ZKL_MAX_PATH + 1];
 	char		copy[ZKL_MAX_PATH + 1];
 	uint32_t	first,
@@ -320,16 +341,31 @@ copied(void)
 
 	world_warm_up(w, "/b");
 	another_comes(w, other);
-	copy_name(w, other, "/b", copy);
 	first = ask_for(w);
-	second = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+	copy_name(w, other, lock, dialect, copy);
+	w->dialect = dialect;
+	second = world_submit(w, lock, 2, ZKL_EXCLUSIVE);
 	world_run(w);
+	w->dialect = usual;
 	hear(w, other, first);
 	CHECK(world_holds(w, first) && world_waits(w, second));
+	world_release(w, first);
+	world_run(w);
+	w->dialect = dialect;
 	CHECK_INT(model_delete(&w->zk, copy), ZKL_RC_OK);
 	world_run(w);
 	CHECK(world_holds(w, second));
+	world_release(w, second);
+	world_run(w);
+	w->dialect = usual;
 	others_leave(w);
+}
+
+static void
+copied(void)
+{
+	is_copied("/b", ZKL_DIALECT_CURATOR_RW);
+	is_copied("/a", ZKL_DIALECT_LATCH);
 }
 
 /* The latest 1024 are known. */
@@ -571,6 +607,19 @@ said_of_a_cached_lock(void)
 }
 
 /* A kept lock has its word when its time is over. */
+/* world.c sees to it that the slot says so before. */
+static void
+said_when_overdue(void)
+{
+	World	   *w = peers();
+	uint32_t	r = ask_for(w);
+
+	be_asked(w, 5, r);
+	world_overdue(w, r);
+	CHECK_INT(w->words, 1);
+	ends_with(w, r, 1);
+}
+
 static void
 said_after_at_least(void)
 {
@@ -598,6 +647,7 @@ main(void)
 	RUN(tries_behind_a_word);
 	RUN(restarted);
 	RUN(overtaken);
+	RUN(one_of_two);
 	RUN(copied);
 	RUN(bounded);
 	RUN(peers_come_late);
@@ -613,5 +663,6 @@ main(void)
 	RUN(not_said_of_a_broken_hold);
 	RUN(said_of_a_cached_lock);
 	RUN(said_after_at_least);
+	RUN(said_when_overdue);
 	return unit_finish();
 }
