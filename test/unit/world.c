@@ -24,6 +24,21 @@ check_record(const Slot *r, const ZklRecord *record)
 		  (r->state == SLOT_RELEASED && r->keep_until != 0));
 }
 
+/* The slot of the znode keeps a restarted worker from granting it. */
+static void
+check_word(const World *w, const ZklUuid *znode)
+{
+	int			i;
+
+	for (i = 0; i < WORLD_REQUESTS; i++)
+	{
+		const Slot *r = &w->requests[i];
+
+		CHECK(!r->record.sent || !zkl_uuid_equal(&r->record.uuid, znode) ||
+			  r->state == SLOT_RELEASED || r->record.retired);
+	}
+}
+
 /* What must be so when the core says so */
 static bool
 check_action(Worker *worker, const ZklAction *action)
@@ -56,6 +71,9 @@ check_action(Worker *worker, const ZklAction *action)
 		case ZKL_ACTION_LOSE:
 			CHECK(r->state == SLOT_GRANTED || r->state == SLOT_RELEASED ||
 				  (r->state == SLOT_LOST && r->overdue));
+			break;
+		case ZKL_ACTION_WORD:
+			check_word(w, &action->peer.znode);
 			break;
 		case ZKL_ACTION_RELEASE_REQUEST:
 			CHECK(world_holds(w, action->request));
