@@ -10,8 +10,8 @@
  * servers are kept whose addresses are still being read.  Messages go to the addresses
  * that servers have published in ZooKeeper, never to the source of a datagram.
  *
- * A sender that has the key is a server of the fleet.  Any other can only send too
- * much, and what it has recorded once more.  So a turn takes few datagrams, and after
+ * A sender that has the key is a server of the fleet.  Any other can only flood us, or
+ * repeat datagrams that it has recorded.  So a turn takes few datagrams, and after
  * many, or many bad ones, the socket rests for a moment.
  */
 #include "postgres.h"
@@ -322,7 +322,7 @@ count_datagram(int64 now, bool good)
 	if (ntaken < MOST_TAKEN && nbad < MOST_BAD)
 		return true;
 	zkl_link_watch_too(ZKL_LINK_PEERS, PGINVALID_SOCKET);
-	resting_until = now + REST;
+	resting_until = counted_since + REST;
 	return false;
 }
 

@@ -9,6 +9,7 @@ use File::Spec::Functions qw(rel2abs);
 use IO::Socket::IP;
 use Socket qw(SOCK_DGRAM);
 use Test::More;
+use Time::HiRes qw(time);
 
 use PeerForger;
 use PostgreSQL::Test::Cluster;
@@ -290,11 +291,9 @@ foreach my $round (1 .. 30)
 cmp_ok(refused($two), '>', $before, 'random bytes are refused, and locks go on');
 
 # So many that the socket rests: it goes on by itself.
-foreach my $flood ([ 600, 'bad' ], [ 20_000, datagram($forger, kind => 'word') ], [ 0, '' ])
+sub is_read_again
 {
-	my ($n, $datagram) = @$flood;
-
-	$forger->send($datagram, $port{server2}) for 1 .. $n;
+	my ($what) = @_;
 	my $last = refused($two);
 
 	ok(wait_for(
@@ -303,8 +302,26 @@ foreach my $flood ([ 600, 'bad' ], [ 20_000, datagram($forger, kind => 'word') ]
 				return refused($two) > $last;
 			},
 			'one is read'),
-		'but the socket is read again');
+		$what);
+	return;
 }
+
+$forger->send("bad $_", $port{server2}) for 1 .. 600;
+is_read_again('but the socket is read again') for 1 .. 3;
+
+# So does it after 4096 recorded ones within 100 ms.
+my $flood = IO::Socket::IP->new(
+	PeerHost => '127.0.0.1',
+	PeerPort => $port{server2},
+	Type => SOCK_DGRAM);
+my $word = datagram($forger, kind => 'word');
+my $since = time;
+my $late = $test->status($two, 'words_late');
+$flood->send($word) for 1 .. 100_000;
+is_read_again('and after recorded ones');
+$late = $test->status($two, 'words_late') - $late;
+note sprintf '%d in %.2f s', $late, time - $since;
+cmp_ok($late, '<=', 4096 * (2 + 10 * (time - $since)), 'which are limited');
 
 # ---- the credentials of the connection
 
