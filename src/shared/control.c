@@ -117,8 +117,8 @@ initialize(ZklControl *control)
 	control->ctl_status.worker_procno = ZKL_PROCNO_NONE;
 	pg_atomic_init_u64(&control->ctl_lease, 0);
 
-	/* Any number that the memory before this one had not, most likely */
-	control->ctl_first_start = (uint32) GetCurrentTimestamp();
+	/* Most likely the previous shared memory began with another number. */
+	control->ctl_starts_from = (uint32) GetCurrentTimestamp();
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
 	pg_atomic_init_u64(&control->ctl_losses, 0);
 	pg_atomic_init_u64(&control->ctl_release_requests, 0);

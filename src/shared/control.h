@@ -28,8 +28,8 @@ typedef struct ZklControl
 	 * all read.
 	 */
 	pg_atomic_uint64 ctl_lease;
-	uint32		ctl_first_start;	/* of workers; the others are counted from
-									 * it */
+	uint32		ctl_starts_from;	/* in the ids of znodes the starts of
+									 * workers are counted from it */
 	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
 	pg_atomic_uint64 ctl_losses;	/* how often zkl_worker_slot_lose found a
 									 * holder, or a backend saw a loss by

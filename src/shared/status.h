@@ -73,8 +73,9 @@ typedef struct ZklStatus
 	TimestampTz connected_since;	/* counts in ZKL_STATE_CONNECTED only */
 	int64		away_since;		/* ms of boottime.h: no connection since then;
 								 * 0: there is one */
-	uint64		worker_starts;	/* a part of the unique ids of znodes: it
-								 * never goes back while this memory lasts */
+	uint64		worker_starts;	/* ctl_starts_from and this are a part of the
+								 * ids of znodes: it never goes back while
+								 * this memory lasts */
 	uint64		errors[ZKL_ERROR_KINDS];
 	uint64		lapses;			/* how often lapsed_at was set */
 	uint64		connects;

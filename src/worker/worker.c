@@ -263,7 +263,7 @@ make_core(void)
 	config.batch_bytes = BATCH_BYTES;
 	config.offer = zkl_from_slots_offer;
 	config.recall = zkl_from_slots_recall;
-	config.worker_start = zkl_control->ctl_first_start +
+	config.worker_start = zkl_control->ctl_starts_from +
 		(uint32) zkl_control->ctl_status.worker_starts;
 	config.wings = wings;
 	config.memory.alloc = core_alloc;
