@@ -86,8 +86,7 @@ draw_faults(void)
 	/*
 	 * Who waits for a directory to drain stands in no queue, and is on no
 	 * cycle that anybody finds.  An older publication may be back that says
-	 * what was true once.  And a search takes a copy for what it is a copy
-	 * of.
+	 * what was true once.  And a search mistakes a copy for the original.
 	 */
 	if (cycles.on)
 		*weight_of(do_jump) = *weight_of(do_lose_writes) =

@@ -117,7 +117,7 @@
 	X(WORD_FOR_PUBLISHED, "a word is said for a znode whose id is published") \
 	X(WORD_BEFORE_EPILOGUE, "a word is said before the epilogue is written") \
 	X(SENDER_NOT_OWNER, "a word counts although another server made the znode") \
-	X(DEPARTED_PER_LOCK, "only the lock, and not the server, knows of a word") \
+	X(DEPARTED_PER_LOCK, "a word is forgotten with the last request of its lock") \
 	X(DEPARTED_ANYWHERE, "a word counts in other locks, too, where its znode was copied") \
 	X(DEPARTED_WATCHED, "a try is denied for a znode that is watched and has departed") \
 	X(LISTING_BRINGS_BACK, "a listing brings back a znode that has departed") \

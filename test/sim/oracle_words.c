@@ -40,8 +40,8 @@ find(const ZklUuid *znode)
 }
 
 /*
- * Nothing is held by the znode, nor waits there; what is kept or cached is held.  And
- * the slot tells another worker so.
+ * Nothing is held by the znode, nor waits there; what is kept or cached is held.  The
+ * slot also keeps a restarted worker from granting it.
  */
 static void
 check_word(const Host *h, int i)

@@ -86,11 +86,10 @@ lease_is_valid(const Host *h)
 		h->lease_ms > host_clock(h) / 1000;
 }
 
-/* Who was overtaken before the end of an epilogue holds nothing, as anybody else. */
 bool
 is_kept(const Host *h, const Slot *s)
 {
-	return s->state == SLOT_RELEASED && s->failure != ZKL_FAILURE_OVERTAKEN &&
+	return s->state == SLOT_RELEASED &&
 		(s->keep_until > host_clock(h) || slot_has_epilogue(s, host_clock(h)));
 }
 
@@ -108,7 +107,7 @@ is_committing(const Slot *s)
 						 s->failure != ZKL_FAILURE_OVERTAKEN));
 }
 
-/* What an operator breaks is kept no longer. */
+/* What an operator breaks is kept no longer, nor what was overtaken. */
 bool
 holds(const Host *h, int i)
 {
@@ -117,7 +116,8 @@ holds(const Host *h, int i)
 	return s->state >= SLOT_GRANTED && h->up && !s->tampered && lease_is_valid(h) &&
 		(slot_is_good(h, i, h->lease_generation) ||
 		 (s->record.generation == h->lease_generation &&
-		  ((is_kept(h, s) && !s->breaking) || is_committing(s))));
+		  ((is_kept(h, s) && !s->breaking && s->failure != ZKL_FAILURE_OVERTAKEN) ||
+		   is_committing(s))));
 }
 
 bool

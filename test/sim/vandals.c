@@ -2,7 +2,7 @@
  * vandals.c
  *	  People at the ensemble with other tools: vandals and strangers.
  *
- * Owns the strangers' nodes, and the copies.  Must not know what zklock servers make of it.
+ * Owns the strangers' nodes.  Must not know what zklock servers make of it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,6 @@ static struct
 {
 	char		strangers[MAX_STRANGERS][64];
 	int			nstrangers;		/* ever */
-	const Path *copy;			/* NULL: none */
 	bool		deleted_heartbeat;
 	bool		asks;			/* who holds, or waits */
 	const Path *newcomer;		/* is asked at once; NULL: none */
@@ -128,7 +127,7 @@ do_set_own(void)
 		put_question(path);
 }
 
-/* Whoever has a place in a queue is ephemeral. */
+/* The znodes of clients are ephemeral; a copy is not. */
 static bool
 is_copy(Path *path)
 {
@@ -142,13 +141,11 @@ vandals_see(const Entry *entry)
 {
 	size_t		i;
 
-	for (i = 0; i < entry->tx.neffects && !base.calm; i++)
+	for (i = 0; i < entry->tx.neffects && vandals.asks && !base.calm; i++)
 	{
 		const Effect *effect = &entry->tx.effects[i];
 
-		if (is_copy(effect->path))
-			vandals.copy = effect->path;
-		if (!vandals.asks || effect->kind != OP_CREATE || vandals.newcomer != NULL ||
+		if (effect->kind != OP_CREATE || vandals.newcomer != NULL ||
 			!zkl_node_data_is_cached(effect->data, effect->length))
 			continue;
 		vandals.newcomer = effect->path;
@@ -301,7 +298,8 @@ do_jump(void)
 }
 
 /*
- * The name of a server's node, in the directory of another lock.  The copy before goes.
+ * Copies the name of a server's node into the directory of another lock, and deletes the
+ * previous copies there.
  */
 void
 do_copy_name(void)
@@ -310,12 +308,14 @@ do_copy_name(void)
 	int			lock = (int) below(hosts.nlocks);
 	Op			op = {.kind = OP_CREATE,.data = "",.version = -1,.sequential = true};
 	char		name[256];
+	Path	   *copy;
 
-	if (vandals.copy != NULL && vandals.copy->node[HEAD].exists)
-		vandalize(OP_DELETE, vandals.copy, "");
 	if (path == NULL || path->parent == lock_path(lock) || ens.leader < 0 ||
 		lock_dialect(contender_of(path)->lock) != lock_dialect(lock))
 		return;
+	for (copy = lock_path(lock)->children; copy != NULL; copy = copy->sibling)
+		if (is_copy(copy))
+			vandalize(OP_DELETE, copy, "");
 	snprintf(name, sizeof(name), "%s/%.*s", lock_path(lock)->text,
 			 (int) strlen(path->name) - 10, path->name);
 	trace("vandal: copies @", 0, 0, 0, 0, path->text);
