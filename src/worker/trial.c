@@ -7,9 +7,9 @@
  * the settings are taken over.
  *
  * To try settings is to begin a ZooKeeper session with them, to look whether the
- * chroot exists, and to close that session.  Nothing less shows that a host is found,
- * is trusted, takes the credentials, and has a quorum.  One host that works is
- * enough.  If none does, all are tried again after a while: perhaps a host is not up
+ * chroot exists and whether this server may write below the root, and to close that
+ * session.  Nothing less shows that a host is found, is trusted, takes the credentials,
+ * and has a quorum.  One host that works is enough.  If none does, all are tried again after a while: perhaps a host is not up
  * yet, or a file is being written.
  */
 #include "postgres.h"
@@ -41,7 +41,8 @@ typedef enum
 {
 	IDLE,
 	PAUSING,
-	LOOKING,					/* until the chroot is seen */
+	LOOKING,					/* until the chroot is seen, */
+	DELETING,					/* and a znode that never was could be deleted */
 	CLOSING
 } TrialPhase;
 
@@ -191,26 +192,41 @@ try_host(int64 now, const char *last_fault)
 }
 
 static void
-look_at_chroot(void)
+send_request(ZklSendKind kind, const char *path)
 {
 	size_t		frame = zkl_wire_begin(&output, ZKL_WIRE_SEND, 1, 1, 0);
 
-	zkl_wire_put_u8(&output, ZKL_SEND_GET);
-	zkl_wire_put_text(&output, "/");
+	zkl_wire_put_u8(&output, (uint8) kind);
+	zkl_wire_put_text(&output, path);
 	zkl_wire_put_u8(&output, 0);
 	zkl_wire_end(&output, frame);
 }
 
-/* Without the right to look at it, the chroot exists, too. */
 static void
 close_session(int64 now, int32 rc)
 {
-	works = rc == 0 || rc == ZKL_RC_NOAUTH;
 	if (!works && host_fault == NULL)
 		set_fault(&host_fault, zkl_diagnosis_of(rc, host));
 	zkl_wire_end(&output, zkl_wire_begin(&output, ZKL_WIRE_CLOSE, 1, 0, 0));
 	phase = CLOSING;
 	due = now + ZKL_CLOSING_TIME;
+}
+
+/*
+ * Without the right to look at it, the chroot exists, too.  ZooKeeper asks for the right
+ * to delete before it looks for the znode (PrepRequestProcessor.java).
+ */
+static void
+take_reply(int64 now, int32 rc)
+{
+	if (phase == LOOKING && (rc == ZKL_RC_OK || rc == ZKL_RC_NOAUTH))
+	{
+		phase = DELETING;
+		send_request(ZKL_SEND_DELETE, psprintf("%s/.servers/0", zkl_root));
+		return;
+	}
+	works = phase == DELETING && (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE);
+	close_session(now, rc);
 }
 
 /* Returns whether the settings work. */
@@ -246,10 +262,10 @@ take_frames(int64 now)
 		switch (header.type)
 		{
 			case ZKL_WIRE_CONNECTED:
-				look_at_chroot();
+				send_request(ZKL_SEND_GET, "/");
 				break;
 			case ZKL_WIRE_REPLY:
-				close_session(now, header.rc);
+				take_reply(now, header.rc);
 				break;
 			case ZKL_WIRE_GONE:
 				return take_farewell(now, &body);

@@ -94,6 +94,8 @@ is($rival->query("SELECT zk_try_lock('/d')"), 'f', 'the other server understands
 
 keeps($one, 'refused the credentials|closed the connection', 'another ensemble',
 	$ours, 'ensemble:gamma');
+keeps($one, 'not allowed to create this server.s node', 'a wrong password',
+	'digest:zklock:open-sesam', 'ensemble:alpha');
 keeps($one, 'has a line "acl:" other than "acl: private"', 'another list', $ours, 'acl: public');
 keeps($one, 'must hold lines scheme:credentials', 'a line without a colon', $ours, 'sesame');
 keeps($one, 'must hold lines scheme:credentials', 'no line at all', '');
