@@ -238,6 +238,25 @@ retract_others(ZklDeadlock *d, ZklWait *w, const Held *held)
 }
 
 /*
+ * Whether an earlier request of r's owner that is over may stand ahead of it still: to
+ * others that one waits, too.
+ */
+static bool
+is_behind_own(const ZklDeadlock *d, const ZklRequest *r)
+{
+	const ZklRequest *other = NULL;
+
+	while ((other = zkl_siblings_owned(d->m, r->ring.owner, other)) != NULL)
+	{
+		if (other->lock == r->lock && other->node.state != ZKL_NODE_NONE &&
+			(other->demand == ZKL_DEMAND_RELEASED ||
+			 other->demand == ZKL_DEMAND_ANSWERED))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Makes what is published equal to what is to be.  True: nothing is missing,
  * but what waits for an answer.  The id of a znode can be published for one wait
  * at a time: the first one.
@@ -249,6 +268,11 @@ publish_wait(ZklDeadlock *d, ZklWait *w)
 	bool		complete = true;
 	size_t		i;
 
+	if (is_behind_own(d, w->r))
+	{
+		retract_all(d, w);
+		return false;
+	}
 	gather_holds(d, w, &held);
 	retract_others(d, w, &held);
 	for (i = 0; i < held.n; i++)

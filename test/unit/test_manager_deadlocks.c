@@ -493,6 +493,43 @@ epilogue_is_no_obstacle(void)
 	pair_finish(&p);
 }
 
+/*
+ * A session has given up a wait, whose create was unknown then, and waits there anew.
+ * Until the first znode is gone, others would take it for one that waits.
+ */
+static void
+behind_its_own(void)
+{
+	Pair		p = pair_begin();
+	World	   *w = p.w;
+	uint32_t	first,
+				second;
+
+	p.a = pair_submit(&p, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	first = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+	world_serve(w, INT32_MAX);
+	world_disconnect(w);
+	world_release(w, first);
+	second = world_submit(w, "/b", 1, ZKL_SHARED);
+	w->worker.now += 2 * PAIR_PATIENCE;
+	world_connect(w);
+	while (w->requests[second].record.seq <= 0)
+	{
+		world_serve(w, 1);
+		world_deliver(w, 1);
+	}
+	world_serve(w, INT32_MAX);
+	CHECK_INT(world_nodes(w, "/b"), 2);
+	CHECK_INT(pair_publications(), 0);
+	world_run(w);
+	CHECK_INT(world_nodes(w, "/b"), 1);
+	p.b = second;
+	pair_wait_long(&p);
+	CHECK_INT(pair_publications(), 1);
+	pair_finish(&p);
+}
+
 int
 main(void)
 {
@@ -517,5 +554,6 @@ main(void)
 	RUN(session_lost);
 	RUN(broken_hold);
 	RUN(epilogue_is_no_obstacle);
+	RUN(behind_its_own);
 	return unit_finish();
 }
