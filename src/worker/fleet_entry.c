@@ -6,8 +6,8 @@
  * Owns what was written there last, and fleet_generation and clone in ZklStatus.
  * Runs in the worker only.  Takes no locks.  It must not know locks.
  *
- * The znode is written once the first beat of a new session is acknowledged, and
- * again when something in it has changed.  Nothing is sent or awaited for its
+ * The znode is made once the first beat of a new session is acknowledged, and made
+ * anew when something in it has changed, or the credentials that may read it.  Nothing is sent or awaited for its
  * sake otherwise: whether the server is still in recovery is looked at when the
  * worker is awake anyway.
  *
@@ -58,7 +58,7 @@ typedef struct
 {
 	ZklTask		task;
 	Facts		facts;			/* as they are being written */
-	bool		exists;			/* so it is to be set, not created */
+	bool		exists;			/* so it is to be deleted before */
 	int			parents;		/* how often they were made */
 
 	/* the look for clones; times in µs */
@@ -274,17 +274,19 @@ static void
 write_entry(FleetTask *fleet)
 {
 	StringInfoData data;
-	ZklMultiOp	op;
+	ZklMultiOp	ops[2];
+	bool		exists = fleet->exists;
 
 	initStringInfo(&data);
 	describe(&fleet->facts, &data);
-	memset(&op, 0, sizeof(op));
-	op.kind = fleet->exists ? ZKL_MULTI_SET : ZKL_MULTI_CREATE_PRIVATE;
-	op.path = own_path();
-	op.version = -1;
-	op.data = data.data;
-	op.data_length = (size_t) data.len;
-	zkl_operation_send_multi(&fleet->task, THE_WRITE, &op, 1);
+	memset(ops, 0, sizeof(ops));
+	ops[0].kind = ZKL_MULTI_DELETE;
+	ops[1].kind = ZKL_MULTI_CREATE_PRIVATE;
+	ops[0].path = ops[1].path = own_path();
+	ops[0].version = -1;
+	ops[1].data = data.data;
+	ops[1].data_length = (size_t) data.len;
+	zkl_operation_send_multi(&fleet->task, THE_WRITE, exists ? ops : ops + 1, exists ? 2 : 1);
 }
 
 /*
@@ -399,6 +401,12 @@ zkl_fleet_entry_tick(bool ready)
 	if (!same_facts(&facts, &written) ||
 		(!facts.in_recovery && looked_in != facts.generation))
 		present = (FleetTask *) zkl_operation_make(&fleet_owner);
+}
+
+void
+zkl_fleet_entry_renew(void)
+{
+	memset(&written, 0, sizeof(written));
 }
 
 void

@@ -12,6 +12,9 @@
  */
 extern void zkl_fleet_entry_tick(bool ready);
 
+/* The credentials may be others from now on: the znode is to be made anew with them. */
+extern void zkl_fleet_entry_renew(void);
+
 /* The address at which our worker hears from others; empty: it does not. */
 extern void zkl_fleet_entry_set_peer(const char *address);
 

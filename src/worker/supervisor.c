@@ -32,6 +32,7 @@
 #include "worker/attempt.h"
 #include "worker/closing.h"
 #include "worker/diagnosis.h"
+#include "worker/fleet_entry.h"
 #include "worker/identity.h"
 #include "worker/launch.h"
 #include "worker/link.h"
@@ -186,6 +187,7 @@ static void
 switch_settings(int64 now)
 {
 	use_settings();
+	zkl_fleet_entry_renew();
 	if (phase != NO_PROCESS)
 		end_process(now);
 	start_at = now;

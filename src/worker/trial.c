@@ -217,7 +217,7 @@ close_session(int64 now, int32 rc)
  * to delete before it looks for the znode (PrepRequestProcessor.java).
  */
 static void
-take_reply(int64 now, int32 rc)
+take_sight(int64 now, int32 rc)
 {
 	if (phase == LOOKING && (rc == ZKL_RC_OK || rc == ZKL_RC_NOAUTH))
 	{
@@ -265,7 +265,7 @@ take_frames(int64 now)
 				send_request(ZKL_SEND_GET, "/");
 				break;
 			case ZKL_WIRE_REPLY:
-				take_reply(now, header.rc);
+				take_sight(now, header.rc);
 				break;
 			case ZKL_WIRE_GONE:
 				return take_farewell(now, &body);

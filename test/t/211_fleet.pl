@@ -157,4 +157,16 @@ change($two, 'auth_file', $file);
 ok($test->look_until($two, 'SELECT count(server) FROM zk_servers', 2, 'both'),
 	'and with them, what it is');
 
+# The session goes on with other ones, and so does the znode.
+write_secret("$file.other", "digest:zklock:other\n");
+$test->connects_with($two, 'other credentials', auth_file => "$file.other");
+ok($test->look_until($one, 'SELECT count(server) FROM zk_servers', 1, 'not the other'),
+	'servers with the old ones cannot read it any more');
+is($test->look($two,
+		"SELECT bool_and(ok) FROM zk_healthcheck() WHERE check_name IN ('fleet', 'clock')"),
+	't', 'but it reads its own znode');
+$test->connects_with($two, 'the same credentials', auth_file => $file);
+ok($test->look_until($two, 'SELECT count(server) FROM zk_servers', 2, 'both'),
+	'and with the same ones it reads both again');
+
 $test->finish;
