@@ -299,14 +299,15 @@ oracle_lost_writes(const Host *h)
 
 /*
  * A client whose writer an operator has deleted may go on as a reader all the same, with
- * the writer's number, behind the listing by which the next one was granted.
+ * the writer's number, behind the listing by which the next one was granted.  If the
+ * directory has been made anew, that one can have the same number.
  */
 static bool
 is_late_reader(const Slot *s, Path *path)
 {
 	const Contender *c = contender_of(path);
 
-	return c->counts && c->mode == ZKL_SHARED && c->seq < s->record.seq &&
+	return c->counts && c->mode == ZKL_SHARED && c->seq <= s->record.seq &&
 		path->node[HEAD].stat.czxid > s->token / ZKL_TOKENS_PER_ZXID;
 }
 
