@@ -373,7 +373,7 @@ check_fleet(FunctionCallInfo fcinfo, const Fleet *fleet)
 	put_check(fcinfo, "fleet", known, fleet->own.readable,
 			  !known ? unknown : fleet->own.readable ?
 			  psprintf("Servers in the fleet: %d.", fleet->servers) :
-			  "The znode that tells others about this server is missing.");
+			  "The znode that tells others about this server is missing, or cannot be read with the credentials of this server.");
 	put_check(fcinfo, "fleet versions", known, fleet->other_versions == 0,
 			  !known ? unknown :
 			  psprintf("Servers with another version of zklock than %s: %d.",

@@ -121,7 +121,10 @@ describe_failure(const ZklPeerAddress *own, int error, Fault *fault)
 	zkl_peer_address_format(own, text);
 	fault->detail = psprintf("Could not open a UDP socket at %s: %s.", text, strerror(error));
 	fault->hint = error == EACCES && bound_port < 1024 ?
-		"Choose a port above 1023." : "zklock tries it again every 30 seconds.";
+		"Choose a port above 1023." :
+		error == EADDRINUSE ?
+		"Stop the program that uses the port, or choose another \"zklock.peer_port\".  zklock tries it again every 30 seconds." :
+		"zklock tries it again every 30 seconds.";
 }
 
 static bool

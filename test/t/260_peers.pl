@@ -201,7 +201,7 @@ my $taker = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $port{ser
 	Type => SOCK_DGRAM);
 warns($one, 'the port is in use',
 	"Could not open a UDP socket at 127\\.0\\.0\\.1:$port{server1}: Address already in use\\.",
-	hint => 'zklock tries it again every 30 seconds\.',
+	hint => 'Stop the program that uses the port, or choose another "zklock\.peer_port"\.  zklock tries it again every 30 seconds\.',
 	peer_address => '127.0.0.1', peer_port => $port{server1});
 is(entry($one), '', 'and there is no address');
 close $taker;
