@@ -16,6 +16,7 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
+#include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/deadlocks.h"
 #include "shared/dirty.h"
@@ -28,7 +29,6 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
-#include "utils/timestamp.h"
 
 ZklControl *zkl_control = NULL;
 ZklSlot    *zkl_slots = NULL;
@@ -118,7 +118,7 @@ initialize(ZklControl *control)
 	pg_atomic_init_u64(&control->ctl_lease, 0);
 
 	/* Most likely the previous shared memory began with another number. */
-	control->ctl_starts_from = (uint32) GetCurrentTimestamp();
+	control->ctl_starts_from = (uint32) zkl_boottime_us();
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
 	pg_atomic_init_u64(&control->ctl_losses, 0);
 	pg_atomic_init_u64(&control->ctl_release_requests, 0);
