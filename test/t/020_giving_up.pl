@@ -128,7 +128,8 @@ is($waiter->error("SET statement_timeout = '200ms'; SELECT zk_lock('/g')"), '570
 like($waiter->messages, qr{due to statement timeout\n$held}, 'says who has the lock');
 $waiter->query('RESET statement_timeout');
 $waiter->send("SELECT zk_lock('/g')");
-$test->wait_queue('/g', 2);
+$test->look_until($two, 'SELECT blocking_pid FROM zk_lock_waits', $holder->pid,
+	'its server has read who holds it');
 $waiter->cancel;
 is($waiter->sqlstate, '57014', 'a cancel');
 like($waiter->messages, qr{due to user request\n$held}, 'says who has the lock');
