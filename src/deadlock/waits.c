@@ -238,19 +238,23 @@ retract_others(ZklDeadlock *d, ZklWait *w, const Held *held)
 }
 
 /*
- * Whether an earlier request of r's owner that is over may stand ahead of it still: to
- * others that one waits, too.
+ * Whether a writer whose request is over still stands ahead of r, a reader: other
+ * servers would take it for one that waits for the readers ahead of it.
  */
 static bool
-is_behind_own(const ZklDeadlock *d, const ZklRequest *r)
+is_behind_remains(const ZklRequest *r)
 {
-	const ZklRequest *other = NULL;
+	ZklLink    *link,
+			   *after;
 
-	while ((other = zkl_siblings_owned(d->m, r->ring.owner, other)) != NULL)
+	zkl_foreach(link, after, &r->lock->requests.all)
 	{
-		if (other->lock == r->lock && other->node.state != ZKL_NODE_NONE &&
-			(other->demand == ZKL_DEMAND_RELEASED ||
-			 other->demand == ZKL_DEMAND_ANSWERED))
+		const ZklRequest *other = zkl_container(ZklRequest, all, link);
+
+		if ((other->demand == ZKL_DEMAND_RELEASED ||
+			 other->demand == ZKL_DEMAND_ANSWERED) &&
+			other->node.state != ZKL_NODE_NONE && other->node.seq < r->node.seq &&
+			other->node.mode == ZKL_EXCLUSIVE && r->node.mode == ZKL_SHARED)
 			return true;
 	}
 	return false;
@@ -268,7 +272,7 @@ publish_wait(ZklDeadlock *d, ZklWait *w)
 	bool		complete = true;
 	size_t		i;
 
-	if (is_behind_own(d, w->r))
+	if (is_behind_remains(w->r))
 	{
 		retract_all(d, w);
 		return false;
