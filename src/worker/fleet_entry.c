@@ -6,10 +6,11 @@
  * Owns what was written there last, and fleet_generation and clone in ZklStatus.
  * Runs in the worker only.  Takes no locks.  It must not know locks.
  *
- * The znode is made once the first beat of a new session is acknowledged, and made
- * anew when something in it has changed, or the credentials that may read it.  Nothing is sent or awaited for its
- * sake otherwise: whether the server is still in recovery is looked at when the
- * worker is awake anyway.
+ * The znode is written once the first beat of a new session is acknowledged, and
+ * again when something in it has changed. If the credentials may have changed, it
+ * is made anew: znodes keep their access control lists. Nothing is sent or awaited
+ * for its sake otherwise: whether the server is still in recovery is looked at when
+ * the worker is awake anyway.
  *
  * Right behind, a server that is not in recovery lists the fleet, once for each
  * session and when its recovery ends.  Another one with its system identifier that
@@ -58,7 +59,7 @@ typedef struct
 {
 	ZklTask		task;
 	Facts		facts;			/* as they are being written */
-	bool		exists;			/* so it is to be deleted before */
+	bool		exists;			/* set it, or delete it first */
 	int			parents;		/* how often they were made */
 
 	/* the look for clones; times in µs */
@@ -73,6 +74,7 @@ typedef struct
 
 static FleetTask *present = NULL;
 static Facts written = {0};
+static bool anew = false;		/* the znode has a list of other credentials */
 static uint32 gave_up_on = 0;	/* this connection */
 static uint32 looked_in = 0;	/* this session, by its generation */
 static char peer[ZKL_PEER_ADDRESS_TEXT] = "";
@@ -275,18 +277,18 @@ write_entry(FleetTask *fleet)
 {
 	StringInfoData data;
 	ZklMultiOp	ops[2];
-	bool		exists = fleet->exists;
+	size_t		first = fleet->exists && anew ? 0 : 1;
 
 	initStringInfo(&data);
 	describe(&fleet->facts, &data);
 	memset(ops, 0, sizeof(ops));
 	ops[0].kind = ZKL_MULTI_DELETE;
-	ops[1].kind = ZKL_MULTI_CREATE_PRIVATE;
+	ops[1].kind = fleet->exists && !anew ? ZKL_MULTI_SET : ZKL_MULTI_CREATE_PRIVATE;
 	ops[0].path = ops[1].path = own_path();
-	ops[0].version = -1;
+	ops[0].version = ops[1].version = -1;
 	ops[1].data = data.data;
 	ops[1].data_length = (size_t) data.len;
-	zkl_operation_send_multi(&fleet->task, THE_WRITE, exists ? ops : ops + 1, exists ? 2 : 1);
+	zkl_operation_send_multi(&fleet->task, THE_WRITE, ops + first, 2 - first);
 }
 
 /*
@@ -324,12 +326,14 @@ take_written(FleetTask *fleet, int32 rc)
 	if (rc == ZKL_RC_OK)
 	{
 		written = fleet->facts;
+		anew = false;
 		go_on_looking(fleet);
 	}
 	else if ((rc == ZKL_RC_NODEEXISTS && !fleet->exists) ||
 			 (rc == ZKL_RC_NONODE && fleet->exists))
 	{
 		fleet->exists = !fleet->exists;
+		anew |= fleet->exists;
 		write_entry(fleet);
 	}
 	else if (rc == ZKL_RC_NONODE && fleet->parents++ < MAX_PARENTS)
@@ -354,7 +358,7 @@ begin_fleet(ZklTask *task)
 	fleet->facts = facts;
 	fleet->exists = written.generation == facts.generation;
 	fleet->parents = 0;
-	if (!same_facts(&facts, &written))
+	if (anew || !same_facts(&facts, &written))
 		write_entry(fleet);
 	else if (zkl_boottime_us() < fleet->again_at)
 		zkl_operation_pause(task, fleet->again_at);
@@ -398,7 +402,7 @@ zkl_fleet_entry_tick(bool ready)
 	if (!ready || present != NULL || gave_up_on == zkl_supervisor_generation())
 		return;
 	facts = find_facts();
-	if (!same_facts(&facts, &written) ||
+	if (anew || !same_facts(&facts, &written) ||
 		(!facts.in_recovery && looked_in != facts.generation))
 		present = (FleetTask *) zkl_operation_make(&fleet_owner);
 }
@@ -406,7 +410,7 @@ zkl_fleet_entry_tick(bool ready)
 void
 zkl_fleet_entry_renew(void)
 {
-	memset(&written, 0, sizeof(written));
+	anew = true;
 }
 
 void

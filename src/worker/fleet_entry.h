@@ -12,7 +12,7 @@
  */
 extern void zkl_fleet_entry_tick(bool ready);
 
-/* The credentials may be others from now on: the znode is to be made anew with them. */
+/* The credentials may have changed: makes the znode anew. */
 extern void zkl_fleet_entry_renew(void);
 
 /* The address at which our worker hears from others; empty: it does not. */
