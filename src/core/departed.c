@@ -6,12 +6,13 @@
  * neither PostgreSQL nor ZooKeeper.  words.c hears of them.
  *
  * The ids belong to the manager and not to a lock: a lock forgets all with its last
- * request, and the next try would be denied for the remains.  But somebody may copy a
- * name into the directory of another lock, so each counts only in the lock whose waiter
- * heard the word.  No znode has the id of another one; if ZooKeeper gave a session id
- * twice, the numbers of the workers' starts would still differ, except once in 262 144
- * cases.  So an entry stays true, through elections too.  If the table is full, the oldest entry goes: if that znode is listed
- * again, it counts as ahead until it is gone.
+ * request, and the next try would be denied for the remains.  But somebody may copy
+ * a name into the directory of another lock, so each counts only in the lock whose
+ * waiter heard the word.  No znode has the id of another one; if ZooKeeper gave a
+ * session id twice, the numbers of the workers' starts would still differ, except
+ * once in 262 144 cases.  So an entry stays true, through elections too.  If the
+ * table is full, the oldest entry goes: if that znode is listed again, it counts as
+ * ahead until it is gone.
  */
 #include <string.h>
 
@@ -25,7 +26,7 @@ departed_bucket(const ZklManager *m, const ZklUuid *uuid)
 							zkl_table_hash(uuid->bytes, ZKL_UUID_BYTES));
 }
 
-/* A name of a lock can have several locks, of different dialects, in one directory. */
+/* One directory can have locks of several dialects. */
 static uint64_t
 hash_lock(const ZklLock *lock)
 {
