@@ -7,8 +7,8 @@
  * Runs in the worker only.  Takes no locks.  It must not know locks.
  *
  * The znode is written once the first beat of a new session is acknowledged, and
- * again when something in it has changed. If the credentials may have changed, it
- * is made anew: znodes keep their access control lists. Nothing is sent or awaited
+ * again when something in it has changed.  If the credentials may have changed, it
+ * is made anew: znodes keep their access control lists.  Nothing is sent or awaited
  * for its sake otherwise: whether the server is still in recovery is looked at when
  * the worker is awake anyway.
  *

@@ -33,8 +33,8 @@
 
 #define RETRY			(30 * 1000 * 1000)	/* µs, after a fault */
 #define MOST_A_TURN		64
-#define MOST_TAKEN		4096	/* in one REST: then the socket rests; */
-#define MOST_BAD		256		/* of those */
+#define MOST_TAKEN		4096	/* in one REST: then the socket rests */
+#define MOST_BAD		256		/* bad ones among them, likewise */
 #define REST			(100 * 1000)	/* µs */
 #define MOST_POSTPONED		64
 

@@ -7,11 +7,11 @@
  * the settings are taken over.
  *
  * To try settings is to begin a ZooKeeper session with them, to look whether the
- * chroot exists and whether znodes like this server's may be deleted below the
- * root, and to close that session. Nothing less shows that a host is found, is
- * trusted, takes the credentials, and has a quorum. One host that works is enough.
- * If none does, all are tried again after a while: perhaps a host is not up yet, or
- * a file is being written.
+ * chroot exists and whether znodes like this server's may be deleted below the root,
+ * and to close that session.  Nothing less shows that a host is found, is trusted,
+ * takes the credentials, and has a quorum.  One host that works is enough.  If none
+ * does, all are tried again after a while: perhaps a host is not up yet, or a file
+ * is being written.
  */
 #include "postgres.h"
 
@@ -217,7 +217,7 @@ close_session(int64 now, int32 rc)
 /*
  * Without the right to look at it, the chroot exists, too.  From version 3.6 on,
  * ZooKeeper asks for the right to delete before it looks for the znode
- * (PrepRequestProcessor.java).  If there is no directory yet, everybody may make it.
+ * (PrepRequestProcessor.java).  Where there is no directory yet, this shows nothing.
  */
 static void
 take_sight(int64 now, int32 rc)
