@@ -320,7 +320,6 @@ my $late = $test->status($two, 'words_late');
 $flood->send($word) for 1 .. 100_000;
 is_read_again('and after recorded ones');
 $late = $test->status($two, 'words_late') - $late;
-note sprintf '%d in %.2f s', $late, time - $since;
 cmp_ok($late, '<=', 4096 * (2 + 10 * (time - $since)), 'which are limited');
 
 # ---- the credentials of the connection

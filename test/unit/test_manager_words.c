@@ -606,7 +606,6 @@ said_of_a_cached_lock(void)
 	world_wind_up(w);
 }
 
-/* A kept lock has its word when its time is over. */
 /* world.c sees to it that the slot says so before. */
 static void
 said_when_overdue(void)
@@ -620,6 +619,7 @@ said_when_overdue(void)
 	ends_with(w, r, 1);
 }
 
+/* A kept lock has its word when its time is over. */
 static void
 said_after_at_least(void)
 {
