@@ -38,8 +38,7 @@ zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)
 		zkl_keep_leave(m, r);
 	else if (r->demand == ZKL_DEMAND_UNUSED)
 		zkl_actions_add(m, ZKL_ACTION_FREE)->request = request;
-	else if (r->demand == ZKL_DEMAND_GRANTED && !r->broken &&
-			 end->keep_until > m->now)
+	else if (r->demand == ZKL_DEMAND_GRANTED && end->keep_until > m->now)
 	{
 		if (zkl_keep_is_on(r))
 			zkl_keep_change(m, r, end->keep_until);

@@ -7,10 +7,12 @@
  * PostgreSQL nor ZooKeeper.
  *
  * A kept lock goes on as a hold whose holder has left.  It keeps everyone out,
- * its former holder included, and no backend is told when it is lost.  But as
- * long as its owner has other holds on that lock, their nodes may conflict
- * with the kept one, so all of them stay with that owner.  A broken hold does
- * not count: its owner is treated as if it held nothing.
+ * its former holder included.  But as long as its owner has other holds on that
+ * lock, their nodes may conflict with the kept one, so all of them stay with that
+ * owner.  A broken hold does not count: its owner is treated as if it held nothing.
+ *
+ * When a kept hold is lost, the host is told so as of any other.  It alone knows for
+ * how long the lock was promised, and says when the hold ends.
  */
 #include "core/hooks.h"
 #include "core/keep.h"
@@ -64,14 +66,6 @@ zkl_keep_change(ZklManager *m, ZklRequest *r, int64_t until)
 		return;
 	zkl_list_remove(&r->keep.link);
 	place(m, r, until);
-}
-
-void
-zkl_keep_over(ZklManager *m, ZklRequest *r)
-{
-	zkl_list_remove(&r->keep.link);
-	r->keep.until = 0;
-	zkl_list_insert_after(&r->keep.link, &m->kept.head);
 }
 
 static void

@@ -13,13 +13,6 @@ zkl_keep_is_on(const ZklRequest *r)
 	return zkl_list_linked(&r->keep.link);
 }
 
-/* It ends before its time. */
-static inline bool
-zkl_keep_is_over(const ZklRequest *r)
-{
-	return zkl_keep_is_on(r) && r->keep.until == 0;
-}
-
 /* Whether r, or another hold of its owner on that lock, is kept */
 extern bool zkl_keep_has_any(const ZklRequest *r);
 
@@ -28,9 +21,6 @@ extern void zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until);
 
 /* A kept hold goes on until then instead. */
 extern void zkl_keep_change(ZklManager *m, ZklRequest *r, int64_t until);
-
-/* The hold ends before its time: at the next tick. */
-extern void zkl_keep_over(ZklManager *m, ZklRequest *r);
 
 /*
  * A request of an owner on a lock has ended.  If the owner has only kept

@@ -33,10 +33,10 @@ zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure)
 
 		if (s == r || s->ring.cover == r)
 		{
-			if (zkl_keep_is_on(s))
-				zkl_keep_over(m, s);
-			else if (!s->broken)
+			/* Whoever keeps it, its host, has yet to release it. */
+			if (zkl_keep_is_on(s) || !s->broken)
 				tell_loss(m, s, failure);
+			zkl_keep_end(s);
 			zkl_request_lost(m, s);
 
 			/*
@@ -62,13 +62,7 @@ zkl_loss_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 		/* The previous worker may have told only some of them. */
 		if ((s == r || s->ring.cover == r) && !s->broken)
 		{
-			if (zkl_keep_is_on(s))
-			{
-				zkl_keep_over(m, s);
-				zkl_node_record(m, s);
-			}
-			else
-				tell_loss(m, s, failure);
+			tell_loss(m, s, failure);
 			zkl_request_set_broken(s);
 		}
 		s = s->ring.next;

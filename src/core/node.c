@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "core/actions.h"
-#include "core/keep.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/operations.h"
@@ -126,8 +125,8 @@ zkl_node_record(ZklManager *m, const ZklRequest *r)
 	action->request = r->id;
 	record->sent = zkl_node_was_sent(r);
 	record->going = r->node.again;
-	record->retired = zkl_keep_is_over(r) ||
-		(r->demand != ZKL_DEMAND_WAITING && r->demand != ZKL_DEMAND_GRANTED);
+	record->retired = r->demand != ZKL_DEMAND_WAITING &&
+		r->demand != ZKL_DEMAND_GRANTED;
 	record->worded = r->worded;
 	record->disowned = zkl_siblings_are_nobodys(r->ring.owner);
 	record->generation = m->session.generation;

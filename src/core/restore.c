@@ -48,17 +48,6 @@ restore_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
 		zkl_loss_break(m, cover, ZKL_FAILURE_BROKEN);
 }
 
-/*
- * Whether s may have the node that r leans on.  If a kept hold is broken, its owner is
- * as good as gone, before the node passes to another hold of that owner.
- */
-static bool
-may_share(const ZklRequest *s, const ZklRequest *r)
-{
-	return s->ring.owner == r->ring.owner ||
-		(r->broken && s->ring.owner == zkl_siblings_nobody(r->ring.owner));
-}
-
 /* A hold without a znode of its own: find the one that covers it. */
 static void
 restore_covered(ZklManager *m, ZklRequest *r)
@@ -71,7 +60,7 @@ restore_covered(ZklManager *m, ZklRequest *r)
 	{
 		ZklRequest *s = zkl_container(ZklRequest, all, link);
 
-		if (s != r && may_share(s, r) && s->demand == ZKL_DEMAND_GRANTED &&
+		if (s != r && zkl_siblings_may_share(s, r) && s->demand == ZKL_DEMAND_GRANTED &&
 			s->node.state == ZKL_NODE_EXISTS &&
 			s->token == r->token)
 			cover = s;
@@ -175,7 +164,7 @@ restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 	if (is_hold(m, slot) && slot->record.sent)
 		first = zkl_node_find(m, &slot->record.uuid);
 	if (first == NULL || first->demand != ZKL_DEMAND_GRANTED ||
-		!may_share(first, r) || first->lock != r->lock)
+		!zkl_siblings_may_share(first, r) || first->lock != r->lock)
 		return false;
 	restore_cover(m, r, first);
 	return true;

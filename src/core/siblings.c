@@ -57,6 +57,13 @@ zkl_siblings_are_nobodys(uint64_t owner)
 }
 
 bool
+zkl_siblings_may_share(const ZklRequest *s, const ZklRequest *r)
+{
+	return s->ring.owner == r->ring.owner ||
+		(r->broken && s->ring.owner == zkl_siblings_nobody(r->ring.owner));
+}
+
+bool
 zkl_siblings_disown(ZklRequest *r)
 {
 	if (zkl_siblings_are_nobodys(r->ring.owner))

@@ -11,6 +11,7 @@
 #include "core/hooks.h"
 #include "core/keep.h"
 #include "core/node.h"
+#include "core/siblings.h"
 #include "observe/check.h"
 
 static const char *
@@ -32,7 +33,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		return "a request in use has no lock";
 	if (r->demand == ZKL_DEMAND_RELEASED && r->node.state == ZKL_NODE_NONE)
 		return "a released request without a node was not given back";
-	if (zkl_keep_is_on(r) && r->demand != ZKL_DEMAND_GRANTED && r->keep.until != 0)
+	if (zkl_keep_is_on(r) && r->demand != ZKL_DEMAND_GRANTED)
 		return "something is kept that is not held";
 	if (queued != (r->node.state == ZKL_NODE_EXISTS))
 		return "the queue and the nodes that exist differ";
@@ -72,7 +73,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		(r->demand != ZKL_DEMAND_GRANTED ||
 		 r->ring.cover->demand != ZKL_DEMAND_GRANTED ||
 		 r->ring.cover->node.state != ZKL_NODE_EXISTS ||
-		 r->ring.cover->ring.owner != r->ring.owner ||
+		 !zkl_siblings_may_share(r->ring.cover, r) ||
 		 r->ring.cover->lock != r->lock))
 		return "a hold is covered by what does not hold";
 	if (r->demand == ZKL_DEMAND_WAITING && r->node.state == ZKL_NODE_NONE &&

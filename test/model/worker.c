@@ -211,6 +211,7 @@ is_overdue(Worker *w, int i)
 			w->overdue(w, i);
 	}
 	return s->state == SLOT_LOST && s->overdue &&
+		(s->promised_until <= w->now || ZKL_MUTANT(PROMISE_FORGOTTEN)) &&
 		(!s->quiet || ZKL_MUTANT(OVERDUE_IN_COMMIT));
 }
 
@@ -231,7 +232,7 @@ renew(Worker *w, Slot *s, uint32_t request)
 	int64_t		until = s->renewal < 0 ? 0 : s->renewal;
 
 	s->renewal = 0;
-	if (s->keep_until <= w->now)
+	if (s->keep_until <= w->now || s->kept_lost)
 		return;
 	worker_tell(w, ZKL_EVENT(RELEASE,.request = request,.end.keep_until = until));
 	s->keep_until = zkl_manager_keeps(w->m, request) ? until : 0;
@@ -411,6 +412,20 @@ go_to(Slot *s, SlotState from, SlotState to)
 }
 
 /*
+ * It has no holder who could release it: the worker does, as soon as nobody relies on
+ * it.
+ */
+static void
+lose_kept(Slot *s)
+{
+	if (s->state != SLOT_RELEASED || s->keep_until == 0)
+		return;
+	s->kept_lost = s->marked = true;
+	if (s->keep_until > s->promised_until || ZKL_MUTANT(PROMISE_FORGOTTEN))
+		s->keep_until = ZKL_MUTANT(PROMISE_FORGOTTEN) ? 0 : s->promised_until;
+}
+
+/*
  * Records what an action says of its request.  An answer that comes after the
  * backend has gone on changes nothing.  True: the state is another one now.
  */
@@ -439,6 +454,7 @@ record(Slot *s, const ZklAction *action)
 				return false;
 			s->cacheable = false;
 			s->marked |= go_to(s, SLOT_CACHED, SLOT_RELEASED);
+			lose_kept(s);
 			if (!go_to(s, SLOT_GRANTED, SLOT_LOST))
 				return false;
 			s->overdue = action->failure == ZKL_FAILURE_UNREADABLE ||

@@ -56,6 +56,8 @@ typedef struct Slot
 	int64_t		keep_until;		/* bounds, in µs of the host's clock; 0: none */
 	int64_t		renewal;		/* another keep_until, for the worker to carry
 								 * out; -1: the lock is to be kept no longer */
+	int64_t		promised_until; /* likewise: what was told to whoever relies
+								 * on it; 0: nothing was */
 	int64_t		epilogue_until; /* RELEASED: something is to be written until
 								 * then; 0: nothing is */
 	int64_t		until;
@@ -74,6 +76,7 @@ typedef struct Slot
 	uint32_t	znodes;			/* how many unique ids it has had */
 	int64_t		asked_zxid;
 	bool		overdue;		/* LOST for that reason */
+	bool		kept_lost;		/* RELEASED and kept, but lost */
 	bool		known;			/* to the core */
 	bool		cacheable;
 
@@ -97,6 +100,7 @@ typedef struct Slot
 	int64_t		at_most;		/* what it asks for, in ms; 0: nothing */
 	int64_t		at_least;
 	bool		taken;
+	bool		resigned;
 
 	/* its oracle's */
 	int64_t		nobodys_since;	/* its owner had nothing else of that lock */

@@ -33,7 +33,8 @@ reset(Backend *b)
 	b->checking = b->committing = b->to_downgrade = false;
 	b->nholds = 0;
 	b->stopped_until = 0;
-	b->at = base.calm ? NEVER : base.now + some_delay(backends.think);
+	b->at = base.calm || backend_host(b)->stopping ? NEVER :
+		base.now + some_delay(backends.think);
 }
 
 void
@@ -62,6 +63,30 @@ backends_crash(Host *h)
 		reset(&backends.backend[h->id][i]);
 		backends.backend[h->id][i].at = NEVER;
 	}
+}
+
+void
+backends_stop(Host *h)
+{
+	int			i;
+
+	for (i = 0; i < backends.per_host; i++)
+		backend_wake(h, i);
+}
+
+bool
+backends_are_gone(const Host *h)
+{
+	int			i;
+
+	for (i = 0; i < backends.per_host; i++)
+	{
+		const Backend *b = &backends.backend[h->id][i];
+
+		if (b->waiting >= 0 || b->taking >= 0 || b->nholds > 0)
+			return false;
+	}
+	return true;
 }
 
 void
@@ -118,17 +143,23 @@ next_grab(const Backend *b)
 	return wanted_cached(backend_host(b)) >= 0 ? base.now + 1 + below(MS) : NEVER;
 }
 
-void
-backend_end_holds(Backend *b)
+static void
+end_holds(Backend *b, void (*end) (Host *h, int slot))
 {
 	int			i;
 
 	for (i = 0; i < b->nholds; i++)
-		slot_release(backend_host(b), b->holds[i].slot);
+		end(backend_host(b), b->holds[i].slot);
 	b->nholds = 0;
 	local_end(b);
 	b->checking = b->committing = false;
 	b->at = base.calm ? next_grab(b) : base.now + some_delay(backends.think);
+}
+
+void
+backend_end_holds(Backend *b)
+{
+	end_holds(b, slot_release);
 }
 
 /* on_shmem_exit: marks, and is gone */
@@ -140,7 +171,7 @@ backend_die(Backend *b)
 		slot_release(backend_host(b), b->waiting);
 	if (b->taking >= 0)
 		slot_release(backend_host(b), b->taking);
-	backend_end_holds(b);
+	end_holds(b, slot_abandon);
 	reset(b);
 }
 
@@ -441,10 +472,19 @@ look_local(Backend *b)
 		backend_end_holds(b);
 }
 
+/* A commit is not interrupted. */
+static bool
+is_terminated(const Backend *b)
+{
+	return backend_host(b)->stopping && !b->checking && !b->committing;
+}
+
 void
 backend_step(Backend *b)
 {
-	if (b->taking >= 0)
+	if (is_terminated(b))
+		backend_die(b);
+	else if (b->taking >= 0)
 		finish_take(b);
 	else if (b->waiting >= 0)
 		look(b);

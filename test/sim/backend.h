@@ -54,6 +54,8 @@ typedef struct Backends
 	int			nested;			/* of 100 holders, that ask for more */
 	int			at_home;		/* of 100 demands, for the host's own lock */
 	int			bounded;		/* of 100 demands */
+	int			asserts;		/* of 100 holders: they ask for how long they
+								 * have it */
 	Time		at_most;		/* usual bounds */
 	Time		at_least;
 } Backends;
@@ -62,6 +64,8 @@ extern Backends backends;
 
 extern void backends_start(Host *h);
 extern void backends_crash(Host *h);
+extern void backends_stop(Host *h); /* they are terminated */
+extern bool backends_are_gone(const Host *h);
 extern void backend_wake(Host *h, int backend);
 extern void backend_die(Backend *b);
 extern void backend_step(Backend *b);

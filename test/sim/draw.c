@@ -141,6 +141,8 @@ draw_hosts(void)
 	backends.at_most = ens.timeout / DRAW(200, 20, 4, 1);
 	backends.at_least = ens.timeout / DRAW(200, 20, 4);
 
+	backends.asserts = (int) DRAW(0, 0, 30, 70);
+
 	hosts.cache_time = once_in(3) ? 0 : ens.timeout / DRAW(200, 40, 8);
 	if (base.profile == PROFILE_STORM)
 		draw_storm();

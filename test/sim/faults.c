@@ -227,6 +227,12 @@ do_crash_host(void)
 		host_crash(h, base.now + a_while());
 }
 
+void
+do_stop_host(void)
+{
+	host_stop(some_host(), base.now + a_while());
+}
+
 /* ---- the ensemble ---- */
 
 static int

@@ -56,7 +56,8 @@
 	X(client_refuses, 4, 5, 1, 3) \
 	X(lose_end, 8, 8, 0, 8) \
 	X(switch_peers, 3, 4, 1, 1) \
-	X(copy_name, 6, 8, 0, 0)
+	X(copy_name, 6, 8, 0, 0) \
+	X(stop_host, 3, 4, 2, 2)
 
 #define FAULT_FUNCTION(name, weight, one_in, storm, quorum) \
 	 extern void do_##name(void);

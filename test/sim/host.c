@@ -200,6 +200,7 @@ slot_take(Host *h, int slot, uint64_t owner, int backend)
 	s->dependents_news = s->judged = s->writer_between = false;
 	s->ndependents = 0;
 	s->patience = s->at_most = s->at_least = 0;
+	s->promised_until = 0;
 	s->until = s->keep_until = s->epilogue_until = s->renewal = s->asked_zxid = s->waited = 0;
 	s->sibling = -1;
 	s->since = base.now;
@@ -223,15 +224,52 @@ slot_keep(Host *h, int slot, int64_t at_least)
 }
 
 void
-slot_renew(Host *h, int slot, int64_t at_least)
+slot_renew(Host *h, int slot, int64_t at_least, bool by_other)
 {
 	Slot	   *s = &h->slots[slot];
+	int64_t		until = at_least == 0 ? 0 : host_bound(h, at_least);
 
 	if (s->state != SLOT_RELEASED || s->keep_until <= host_clock(h))
 		return;
 	trace("host # slot #: to be kept for # ms instead", h->id, slot, at_least, 0, NULL);
-	s->renewal = at_least == 0 ? -1 : host_bound(h, at_least);
+	if (by_other && until < s->promised_until)
+		until = s->promised_until;
+	if (until < s->promised_until)
+	{
+		s->promised_until = until;
+		oracle_promise_ends(h, slot, until);
+	}
+	s->renewal = until <= host_clock(h) ? -1 : until;
 	mark(h, s);
+}
+
+/*
+ * To its holder; or, if it is kept, to whoever knows of that: the end that was told
+ * last may be on its way.
+ */
+void
+slot_promise(Host *h, int slot)
+{
+	Slot	   *s = &h->slots[slot];
+	int64_t		until = h->lease_ms * MS;
+	bool		kept = s->state == SLOT_RELEASED && s->keep_until > host_clock(h) &&
+	!s->kept_lost && s->renewal == 0 && s->record.generation == h->lease_generation;
+
+	if (!kept && !(s->taken && slot_is_good(h, slot, h->lease_generation)))
+		return;
+	if (kept && s->keep_until < until)
+		until = s->keep_until;
+	if (!kept && s->until != 0 && s->until < until)
+		until = s->until;
+	if (ZKL_MUTANT(PROMISE_PAST_LEASE))
+		until += h->timeout / 3;
+	if (until <= host_clock(h))
+		return;
+	trace("host # slot #: promised for # us", h->id, slot, until - host_clock(h), 0, NULL);
+	SEEN(PROMISE);
+	if (until > s->promised_until)
+		s->promised_until = until;
+	oracle_promise(h, slot, until);
 }
 
 /* Whether its owner has nothing else of that lock: only so are there epilogues. */
@@ -251,13 +289,15 @@ is_only(const Host *h, const Slot *s)
 	return true;
 }
 
-void
-slot_release(Host *h, int slot)
+static void
+end_slot(Host *h, int slot)
 {
 	Slot	   *s = &h->slots[slot];
+	bool		lost = s->state == SLOT_LOST;
 	bool		ends_well;
 
-	if (slot_stays(s) && s->record.generation == h->lease_generation)
+	if (slot_stays(s) && s->promised_until <= host_clock(h) &&
+		s->record.generation == h->lease_generation)
 	{
 		trace("host # slot #: stays cached", h->id, slot, 0, 0, NULL);
 		s->state = SLOT_CACHED;
@@ -268,6 +308,9 @@ slot_release(Host *h, int slot)
 	if (s->state != SLOT_GRANTED || !s->taken ||
 		slot_is_over(s, host_clock(h)))
 		s->keep_until = 0;
+	if (s->keep_until < s->promised_until && (!lost || !ZKL_MUTANT(PROMISE_FORGOTTEN)))
+		s->keep_until = s->promised_until;
+	s->kept_lost = lost;
 	ends_well = s->keep_until == 0 && is_only(h, s) &&
 		slot_is_good(h, slot, h->lease_generation);
 	s->state = SLOT_RELEASED;
@@ -278,6 +321,27 @@ slot_release(Host *h, int slot)
 		s->epilogue_until = host_clock(h) + below(ens.timeout / 10);
 	}
 	mark(h, s);
+}
+
+/* By its holder, who relies on it no longer */
+void
+slot_release(Host *h, int slot)
+{
+	h->slots[slot].promised_until = 0;
+	oracle_promise_ends(h, slot, 0);
+	end_slot(h, slot);
+}
+
+void
+slot_abandon(Host *h, int slot)
+{
+	Slot	   *s = &h->slots[slot];
+
+	if (s->promised_until > host_clock(h))
+		SEEN(PROMISE_OUTLIVES);
+	if (ZKL_MUTANT(EXIT_BREAKS_PROMISE))
+		s->promised_until = 0;
+	end_slot(h, slot);
 }
 
 void
@@ -310,8 +374,15 @@ slot_extend(Host *h, int slot, int64_t at_most)
 
 	if (!slot_is_good(h, slot, h->lease_generation))
 		return;
+	if (s->resigned)
+		return;
 	trace("host # slot #: extended by # ms", h->id, slot, at_most, 0, NULL);
 	s->until = at_most != 0 ? host_bound(h, at_most) : 0;
+	if (s->until != 0 && s->until < s->promised_until)
+	{
+		s->promised_until = s->until;
+		oracle_promise_ends(h, slot, s->until);
+	}
 	mark(h, s);
 }
 
@@ -335,7 +406,9 @@ slot_resign(Host *h, int slot)
 		return;
 	trace("host # slot #: resigns", h->id, slot, 0, 0, NULL);
 	SEEN(RESIGNED);
-	s->until = host_clock(h);
+	s->resigned = true;
+	if (s->until == 0 || s->until > s->promised_until)
+		s->until = s->promised_until > host_clock(h) ? s->promised_until : host_clock(h);
 	mark(h, s);
 }
 
@@ -377,6 +450,8 @@ host_start(Host *h)
 	h->lease_ms = 0;
 	h->zxid_floor = 0;
 	h->up = true;
+	h->stopping = false;
+	h->leave_at = 0;
 	h->wake_at = NEVER;
 	h->stopped_until = 0;
 	h->stop_after = -1;
@@ -399,6 +474,21 @@ host_crash(Host *h, Time up_at)
 	h->up_at = up_at;
 	memset(h->slots, 0, sizeof(h->slots));
 	backends_crash(h);
+}
+
+/* The postmaster does not start the worker again. */
+void
+host_stop(Host *h, Time up_at)
+{
+	if (!h->up || h->stopping)
+		return;
+	trace("host #: stops", h->id, 0, 0, 0, NULL);
+	h->stopping = true;
+	h->up_at = up_at;
+	h->stop_until = host_clock(h) + h->timeout;
+	backends_stop(h);
+	if (h->worker.m != NULL)
+		worker_wake(h, hosts.wake_delay);
 }
 
 void
@@ -426,6 +516,8 @@ host_step(Host *h)
 {
 	if (!h->up)
 		host_start(h);
+	else if (h->worker.m == NULL && h->stopping)
+		host_crash(h, h->up_at > base.now ? h->up_at : base.now + 1);
 	else if (h->worker.m == NULL)
 		worker_start(h);
 	else if (h->attempt_at <= base.now)

@@ -60,6 +60,11 @@ typedef struct Host
 	Time		cache_time;		/* unused locks stay cached for so long; 0:
 								 * none is */
 	bool		undetected;		/* deadlock_detection is off */
+	bool		stopping;		/* PostgreSQL is being stopped */
+	int64_t		stop_until;		/* serves those who hold until then, by its
+								 * clock */
+	int64_t		leave_at;		/* deletes what nobody was promised until
+								 * then; 0: not yet */
 	bool		peers;			/* messages can be sent to other servers ... */
 	bool		worker_peers;	/* ... as the worker has told its core */
 
@@ -161,6 +166,9 @@ extern void host_step(Host *h);
 extern void host_start(Host *h);
 extern void host_crash(Host *h, Time up_at);
 
+/* A planned stop: sessions are terminated, and the worker ends when nobody holds. */
+extern void host_stop(Host *h, Time up_at);
+
 /* ---- backends ---- */
 
 /* A free slot, or -1 */
@@ -178,8 +186,17 @@ extern void slot_release(Host *h, int slot);
 /* Its holder wants it to be kept for so many ms after its release. */
 extern void slot_keep(Host *h, int slot, int64_t at_least);
 
-/* If it is kept: for so many ms from now on instead; 0: no longer. */
-extern void slot_renew(Host *h, int slot, int64_t at_least);
+/*
+ * If it is kept: for so many ms from now on instead; 0: no longer.  What was promised
+ * is kept all the same, unless those do it who were told.
+ */
+extern void slot_renew(Host *h, int slot, int64_t at_least, bool by_other);
+
+/* Tells for how long nobody else gets the lock. */
+extern void slot_promise(Host *h, int slot);
+
+/* Its holder's process ends, and not by the holder's will. */
+extern void slot_abandon(Host *h, int slot);
 
 /* Its backend has seen who waits for it in PostgreSQL's own locks. */
 extern void slot_tell_dependents(Host *h, int slot);

@@ -333,23 +333,110 @@ plan_wake(Host *h)
 		}
 		end = s->state == SLOT_GRANTED && s->until != 0 ?
 			host_true_time(h, s->until) : NEVER;
+		if (s->state == SLOT_LOST && s->promised_until > host_clock(h))
+			end = host_true_time(h, s->promised_until);
 		if (slot_has_epilogue(s, host_clock(h)))
 			end = host_true_time(h, s->epilogue_until);
 		if (end < h->wake_at)
 			h->wake_at = end > base.now ? end : base.now + 1;
 	}
+	if (h->stopping)
+		worker_wake(h, ens.timeout / 50);
 }
 
 static void
 set_cache_time(Host *h)
 {
-	Time		time = h->uncached ? 0 : h->cache_time;
+	Time		time = h->uncached || h->stopping ? 0 : h->cache_time;
 	int			i;
 
 	for (i = 0; i < backends.per_host && time > 0 && time < h->worker.cache_time; i++)
 		if (backends.backend[h->id][i].taking >= 0)
 			SEEN(TAKE_SHRUNK);
 	worker_cache(&h->worker, time);
+}
+
+/* ---- a planned stop ---- */
+
+/* A transaction may be about to commit, or something to be written. */
+static bool
+is_used(const Host *h, const Slot *s)
+{
+	return s->state == SLOT_WAITING || s->state == SLOT_GRANTED ||
+		(s->state == SLOT_LOST && s->quiet) || slot_has_epilogue(s, host_clock(h));
+}
+
+static bool
+is_promised(const Host *h, const Slot *s)
+{
+	return s->promised_until > host_clock(h) && (s->state == SLOT_RELEASED ||
+												 s->state == SLOT_LOST);
+}
+
+static void
+close_session(Host *h)
+{
+	Request    *request;
+
+	if (h->conn == NULL)
+		return;
+	request = take(sizeof(Request));
+	request->kind = REQUEST_CLOSE;
+	conn_send(h->conn, request);
+}
+
+/* What nobody was promised goes; whether it is gone */
+static bool
+let_go_unpromised(Host *h)
+{
+	bool		gone = true;
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		Slot	   *s = &h->slots[i];
+
+		if (s->state == SLOT_FREE || is_promised(h, s))
+			continue;
+		gone = false;
+		if (s->state != SLOT_RELEASED || s->keep_until == 0)
+			continue;
+		s->keep_until = 0;
+		s->marked = h->marked = true;
+	}
+	return gone;
+}
+
+/*
+ * When nobody holds any more, the session is closed; but if a lock is promised, it
+ * is left to expire, and only what is not promised is deleted, for a moment.
+ */
+static void
+go_on_stopping(Host *h)
+{
+	bool		used = !backends_are_gone(h);
+	bool		promised = false;
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		used |= is_used(h, &h->slots[i]);
+		promised |= is_promised(h, &h->slots[i]);
+	}
+	if (used && host_clock(h) < h->stop_until)
+		return;
+	if (!used && (!promised || ZKL_MUTANT(STOP_BREAKS_PROMISE)))
+		close_session(h);
+	else if (!used && !let_go_unpromised(h))
+	{
+		if (h->leave_at == 0)
+			h->leave_at = host_clock(h) + SECOND;
+		if (host_clock(h) < h->leave_at)
+			return;
+	}
+	if (promised)
+		SEEN(PROMISE_STOPS);
+	host_crash(h, h->up_at > base.now ? h->up_at : base.now + 1);
 }
 
 /* What was to be written is, or is given up: that is a second release. */
@@ -397,7 +484,7 @@ worker_step(Host *h)
 		oracle_session(h);
 		supervisor_tick(h);
 		for (i = 0; i < MAX_SLOTS; i++)
-			if (h->slots[i].state == SLOT_GRANTED)
+			if (h->slots[i].state == SLOT_GRANTED || h->slots[i].promised_until != 0)
 				worker_look_bounds(&h->worker, i);
 		set_cache_time(h);
 		zkl_manager_flush(h->worker.m, host_clock(h));
@@ -409,6 +496,12 @@ worker_step(Host *h)
 			h->cut_when_proved = false;
 			session_process_kill(h);
 		}
+	}
+	if (h->stopping && !h->interrupted)
+	{
+		go_on_stopping(h);
+		if (!h->up)
+			return;
 	}
 	oracle_told_all(h);
 	plan_wake(h);

@@ -122,7 +122,11 @@
 	X(DEPARTED_WATCHED, "a try is denied for a znode that is watched and has departed") \
 	X(LISTING_BRINGS_BACK, "a listing brings back a znode that has departed") \
 	X(PROBE_OF_DEPARTED, "a try is denied for a listed znode that has departed") \
-	X(ASKED_IS_SOLITARY, "the delete of a znode that was asked for may be put off")
+	X(ASKED_IS_SOLITARY, "the delete of a znode that was asked for may be put off") \
+	X(STOP_BREAKS_PROMISE, "a planned stop closes the session although a lock is promised") \
+	X(PROMISE_PAST_LEASE, "a lock is promised for longer than the lease") \
+	X(PROMISE_FORGOTTEN, "a lock that is lost is let go although it is promised") \
+	X(EXIT_BREAKS_PROMISE, "the end of a process lets go what is promised")
 
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,
 enum

@@ -30,6 +30,7 @@ oracle_begin(void)
 	memset(tokens, 0, sizeof(tokens));
 	oracle_told_begin();
 	oracle_words_begin();
+	oracle_promises_begin();
 }
 
 /* ---- S1: no two holders ---- */
@@ -62,8 +63,8 @@ check_count(void)
 	for (i = 0; i < foreigners.n; i++)
 		n += foreigners.foreign[i].lock == hosts.semaphore &&
 			foreign_holds(&foreigners.foreign[i]);
-	if (n > hosts.max)
-		broken("S1", "%u permits of %s are held, of %u", n,
+	if (n + oracle_promises_left(hosts.semaphore) > hosts.max)
+		broken(n > hosts.max ? "S1" : "S12", "%u permits of %s are held, of %u", n,
 			   lock_name(hosts.semaphore), hosts.max);
 }
 
@@ -141,6 +142,8 @@ oracle_foreign_hold(const Foreign *f)
 
 	if (f->lock == hosts.semaphore)
 		check_count();
+	else if (foreign_holds(f))
+		oracle_promise_kept(f->lock, f->mode, NULL, 0);
 	for (i = 0; foreign_holds(f) && i < hosts.n; i++)
 		for (j = 0; j < MAX_SLOTS; j++)
 		{
@@ -366,6 +369,7 @@ oracle_grant(Host *h, int i)
 			   " went back", h->id, i, s->token);
 	check_token(s);
 	check_overtaken(h, i);
+	oracle_promise_kept(s->lock, s->mode, h, s->owner);
 	if (s->record.sent)
 	{
 		check_node(h, i, false);
@@ -425,6 +429,7 @@ oracle_took(Host *h, int i)
 		broken("S7", "host %d slot %d: taken on a session that is gone", h->id,
 			   i);
 	check_token(s);
+	oracle_promise_kept(s->lock, s->mode, h, s->owner);
 	check_node(h, i, true);
 	check_alone(h, i);
 }
@@ -481,6 +486,7 @@ oracle_wiped(void)
 	int			i;
 
 	memset(tokens, 0, sizeof(tokens));
+	oracle_promises_void();
 	for (i = 0; i < hosts.n; i++)
 	{
 		tamper_all(&hosts.host[i]);

@@ -111,6 +111,26 @@ extern void oracle_took(Host *h, int slot);
 extern void oracle_signal(const Host *h, int slot);
 extern void oracle_commit(Host *h, int slot);
 
+/* ---- oracle_promises.c: times that were told ---- */
+
+extern void oracle_promises_begin(void);
+
+/* Until then, by the host's clock, nobody else may get the lock. */
+extern void oracle_promise(const Host *h, int slot, int64_t until);
+
+/* Those who were told give it up, as of then; 0: now. */
+extern void oracle_promise_ends(const Host *h, int slot, int64_t until);
+
+/* A client gets a lock: whether that breaks a promise.  No host: it is no server. */
+extern void oracle_promise_kept(int lock, ZklLockMode mode, const Host *h, uint64_t owner);
+
+/* How many promises of a semaphore nobody holds any more */
+extern uint32_t oracle_promises_left(int lock);
+
+/* What somebody else's hand does is no fault of the locks. */
+extern void oracle_promises_transaction(const Entry *entry);
+extern void oracle_promises_void(void);
+
 /* ---- what other clients tell ---- */
 
 extern void oracle_foreign_hold(const Foreign *f);

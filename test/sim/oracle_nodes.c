@@ -201,6 +201,7 @@ oracle_transaction(const Entry *entry)
 		check_ended(entry);
 	oracle_cycles(entry);
 	oracle_marks(entry);
+	oracle_promises_transaction(entry);
 	for (i = 0; i < entry->tx.neffects; i++)
 	{
 		const Effect *effect = &entry->tx.effects[i];
@@ -245,6 +246,7 @@ oracle_lost(const Entry *entry)
 	size_t		i;
 	int			j;
 
+	oracle_promises_void();
 	for (i = 0; i < entry->tx.neffects; i++)
 	{
 		const Effect *effect = &entry->tx.effects[i];

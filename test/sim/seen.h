@@ -30,6 +30,9 @@
 	X(WORD_LATE, "it heard so when nobody waited any more") \
 	X(GUARD, "a lock was held under which ZooKeeper is read") \
 	X(EPILOGUE, "something was to be written when a lock was released") \
+	X(PROMISE, "a holder was told for how long nobody else gets the lock") \
+	X(PROMISE_OUTLIVES, "a process ended before the time that it was told") \
+	X(PROMISE_STOPS, "a server was stopped before the time that was told") \
 	X(NO_WING, "a core had no wing") \
 	X(VERDICT, "a deadlock was decided") \
 	X(VERDICT_BEHIND, "a deadlock was decided that leads through PostgreSQL's own locks")

@@ -159,7 +159,9 @@ transaction_go_on(Backend *b)
 				  1 + some_delay(backends.at_least) / MS);
 	if (backends.bounded > 0 && once_in(8))
 		slot_renew(backend_host(b), (int) below(MAX_SLOTS), once_in(4) || base.calm ? 0 :
-				   1 + some_delay(backends.at_least) / MS);
+				   1 + some_delay(backends.at_least) / MS, once_in(3));
+	if (below(100) < backends.asserts)
+		slot_promise(backend_host(b), once_in(4) ? (int) below(MAX_SLOTS) : b->holds[i].slot);
 	if (base.calm && waits_for_bad_news(b))
 		b->at = base.now + ens.timeout / 10;
 	else if (downgrade >= 0 && b->to_downgrade)
