@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "backend/backend_slot.h"
+#include "pgstat.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
@@ -22,6 +23,8 @@
 #include "shared/lease.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
+#include "storage/ipc.h"
+#include "storage/pmsignal.h"
 
 /* How often what sessions do without the worker wakes it, to be counted */
 #define COUNTED_MS	100
@@ -57,7 +60,7 @@ fill_in(ZklSlot *slot, const ZklSlotTaker *taker)
 	slot->s_dependents_due = false;
 	slot->s_dsm = DSM_HANDLE_INVALID;
 	slot->s_epilogue = false;
-	slot->s_until = slot->s_keep_until = 0;
+	slot->s_until = slot->s_keep_until = slot->s_promised_until = 0;
 	slot->s_signal_due = false;
 	slot->s_drain = 0;
 	slot->s_resigned = false;
@@ -219,6 +222,22 @@ zkl_backend_slot_submit(int slotno, bool more)
 				  prompt ? ZKL_WAKE_NOW : ZKL_WAKE_FOR_REQUEST);
 }
 
+/*
+ * Whether the client wants it so: it releases a lock, ends its transaction, or says
+ * good-bye.  Else its process ends for another reason, such as a signal, a timeout or
+ * a connection that is lost.
+ */
+static bool
+is_by_holder(void)
+{
+	return !proc_exit_inprogress ||
+		(pgStatSessionEndCause == DISCONNECT_NORMAL && PostmasterIsAlive());
+}
+
+/*
+ * What was promised outlives the holder's process.  That is so of a lock that is
+ * lost, too: its znode may be there still.
+ */
 ZklSlotState
 zkl_backend_slot_release(int slotno)
 {
@@ -228,13 +247,17 @@ zkl_backend_slot_release(int slotno)
 	bool		cached;
 	bool		solitary;
 	bool		kept;
+	bool		by_holder = is_by_holder();
 
 	SpinLockAcquire(&slot->s_mutex);
 	left = slot->s_state;
-	cached = can_be_cached(slot);
 	if (left != ZKL_SLOT_GRANTED || !slot->s_holder.taken ||
 		zkl_slot_is_over(slot, now_us / 1000))
 		slot->s_keep_until = 0;
+	if (by_holder || slot->s_promised_until <= now_us / 1000)
+		slot->s_promised_until = 0;
+	slot->s_keep_until = Max(slot->s_keep_until, slot->s_promised_until);
+	cached = can_be_cached(slot);
 	slot->s_holder.released_us = now_us;
 	kept = slot->s_keep_until != 0;
 	solitary = slot->s_answer.solitary;
@@ -249,6 +272,36 @@ zkl_backend_slot_release(int slotno)
 	zkl_dirty_set(slotno, left == ZKL_SLOT_GRANTED && solitary ?
 				  ZKL_WAKE_AT_LEISURE : ZKL_WAKE_NOW);
 	return left;
+}
+
+/* A reservation has no holder; a lock whose end has been set earlier goes on. */
+bool
+zkl_backend_slot_promise(int slotno, uint32 generation, int64 token, int64 *until)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now = zkl_boottime_ms();
+	bool		held;
+
+	SpinLockAcquire(&slot->s_mutex);
+	held = slot->s_answer.token == token &&
+		zkl_lease_same_generation(slot->s_record.generation, generation);
+	if (slot->s_state == ZKL_SLOT_RELEASED)
+	{
+		held = held && slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION &&
+			!zkl_slot_is_lost_kept(slot);
+		*until = Min(*until, slot->s_keep_until);
+	}
+	else
+	{
+		held = held && slot->s_state == ZKL_SLOT_GRANTED;
+		if (slot->s_until != 0)
+			*until = Min(*until, slot->s_until);
+	}
+	held = held && *until > now;
+	if (held)
+		slot->s_promised_until = Max(slot->s_promised_until, *until);
+	SpinLockRelease(&slot->s_mutex);
+	return held;
 }
 
 void
@@ -315,7 +368,7 @@ zkl_backend_slot_rebound(int slotno, int64 at_most, int64 at_least)
 	SpinLockAcquire(&slot->s_mutex);
 	if (slot->s_state == ZKL_SLOT_GRANTED)
 	{
-		if (at_most != 0 && slot->s_until != 0)
+		if (at_most != 0 && slot->s_until != 0 && !slot->s_resigned)
 			slot->s_until = Max(slot->s_until, now + at_most);
 		if (at_least != 0)
 			slot->s_keep_until = Max(slot->s_keep_until, now + at_least);
@@ -333,9 +386,12 @@ zkl_backend_slot_extend(int slotno, uint32 generation, int64 at_most)
 
 	SpinLockAcquire(&slot->s_mutex);
 	held = slot->s_state == ZKL_SLOT_GRANTED && !zkl_slot_is_over(slot, now) &&
+		!slot->s_resigned &&
 		zkl_lease_same_generation(slot->s_record.generation, generation);
 	if (held)
 		slot->s_until = at_most != 0 ? now + at_most : 0;
+	if (held && at_most != 0)
+		slot->s_promised_until = Min(slot->s_promised_until, slot->s_until);
 	SpinLockRelease(&slot->s_mutex);
 	if (held)
 		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
@@ -363,6 +419,8 @@ zkl_backend_slot_ask(int slotno, uint32 drain)
 }
 
 /*
+ * A leader that was told until when it leads does so until then.
+ *
  * A transaction may begin at any moment.  The session shows it, and then looks at
  * the slot under its mutex.  Here the slot is written before we look for the
  * transaction: so if it has begun before, we see it, and take the end back.
@@ -381,7 +439,9 @@ zkl_backend_slot_resign(int slotno, uint32 serial, bool idle)
 	if (done)
 	{
 		until = slot->s_until;
-		slot->s_until = now;
+		slot->s_until = Max(now, slot->s_promised_until);
+		if (until != 0)
+			slot->s_until = Min(slot->s_until, until);
 		pg_memory_barrier();
 		done = !idle || !zkl_compat_is_in_transaction(slot->s_request.procno);
 		if (!done)

@@ -59,6 +59,14 @@ extern void zkl_backend_slot_submit(int slotno, bool more);
  */
 extern ZklSlotState zkl_backend_slot_release(int slotno);
 
+/*
+ * Writes down that somebody is about to be told that nobody else gets the lock before
+ * *until, in ms of boottime.h; *until is less if the hold or the reservation ends
+ * before.  False, and nothing is promised: it is over, lost, or another one's.
+ */
+extern bool zkl_backend_slot_promise(int slotno, uint32 generation, int64 token,
+									 int64 *until);
+
 /* Sets s_holder.timed_out of a WAITING try, and has the worker look at the slot. */
 extern void zkl_backend_slot_time_out(int slotno);
 

@@ -244,17 +244,18 @@ zkl_held_extend(const ZklTarget *lock, int64 at_most_ms)
 
 /* ---- asserting ---- */
 
-/* The lease is read before the clock: so the time that is left is not too long. */
+/*
+ * The lease is read before the clock: so the time that is left is not too long.  What
+ * is told is a promise, and so stands in the slot before.
+ */
 int64
 zkl_held_assert(ZklHold *hold)
 {
 	ZklError	error = ZKL_ERROR_NONE;
-	ZklSlot		slot;
 	uint32		generation;
 	int64		until;
 	int64		now;
 
-	zkl_slot_copy(hold->grant.slotno, &slot);
 	zkl_lease_read(&generation, &until);
 	now = zkl_boottime_ms();
 	if (!zkl_hold_is_good(hold, &error) ||
@@ -262,8 +263,11 @@ zkl_held_assert(ZklHold *hold)
 		zkl_hold_raise_lost(hold, error);
 	if (now >= until)
 		zkl_refusal_raise_lease_ended(hold->name);
-	if (slot.s_until != 0)
-		until = Min(until, slot.s_until);
+	if (!zkl_backend_slot_promise(hold->grant.slotno, generation, hold->grant.token, &until))
+	{
+		(void) zkl_hold_is_good(hold, &error);
+		zkl_hold_raise_lost(hold, error);
+	}
 	return Max(until - now, 1);
 }
 

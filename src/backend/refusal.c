@@ -158,6 +158,7 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 		case ZKL_ERROR_NONE:
 		case ZKL_ERROR_DEADLOCK:
 		case ZKL_ERROR_TOO_LARGE:
+		case ZKL_ERROR_CANCELLED:
 		case ZKL_ERROR_LAPSED:
 			break;
 	}

@@ -462,6 +462,7 @@ zkl_wait_for_answer(const ZklTarget *target, const ZklQuestion *question,
 	zkl_slots[slotno].s_request.about = question->about;
 	zkl_slots[slotno].s_request.token = question->token;
 	zkl_slots[slotno].s_request.renewed_for = question->renewed_for;
+	zkl_slots[slotno].s_request.by_other = question->by_other;
 	zkl_under_way_submit(slotno, false);
 	PG_TRY();
 	{

@@ -95,6 +95,7 @@ typedef struct ZklQuestion
 	int			about;			/* RENEWAL: these three, as in the slot */
 	int64		token;
 	int64		renewed_for;
+	bool		by_other;
 } ZklQuestion;
 
 /*

@@ -60,7 +60,7 @@ bool
 zkl_siblings_may_share(const ZklRequest *s, const ZklRequest *r)
 {
 	return s->ring.owner == r->ring.owner ||
-		(r->broken && s->ring.owner == zkl_siblings_nobody(r->ring.owner));
+		(r->broken && zkl_siblings_nobody(s->ring.owner) == zkl_siblings_nobody(r->ring.owner));
 }
 
 bool

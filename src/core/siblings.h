@@ -58,8 +58,8 @@ extern uint64_t zkl_siblings_nobody(uint64_t owner);
 extern bool zkl_siblings_are_nobodys(uint64_t owner);
 
 /*
- * Whether r may lean on the node of s.  If a kept hold is broken, its owner is as good
- * as gone, before the node passes to another hold of that owner.
+ * Whether r may lean on the node of s.  If one of them is kept and both are broken, that
+ * one belongs to nobody, and the other one still to their owner.
  */
 extern bool zkl_siblings_may_share(const ZklRequest *s, const ZklRequest *r);
 

@@ -119,7 +119,7 @@ check_others(const ZklTarget *lock)
 	{
 		if (slot.s_request.roleid != GetSessionUserId())
 			continue;
-		if (is_reservation_of(&slot, lock))
+		if (is_reservation_of(&slot, lock) && !zkl_slot_is_lost_kept(&slot))
 			raise_reserved(lock, &slot);
 		n++;
 	}
@@ -208,6 +208,7 @@ zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms)
 	question.about = find_by_token(lock, token, &slot);
 	if (question.about < 0)
 		return false;
+	question.by_other = slot.s_request.roleid != GetSessionUserId();
 	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_connect_timeout_ms(), false);
 	zkl_wait_for_answer(lock, &question, renewal_context, &at, &answer);
 	if (answer.s_state != ZKL_SLOT_GRANTED)
@@ -221,13 +222,19 @@ int64
 zkl_reservation_assert(const ZklTarget *lock, int64 token)
 {
 	ZklSlot		slot;
+	int			slotno;
 	int64		until;
 
-	if (find_by_token(lock, token, &slot) < 0)
+	slotno = find_by_token(lock, token, &slot);
+	if (slotno < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("distributed lock \"%s\" is not reserved with token %lld",
 						zkl_text_for_client(lock->name), (long long) token)));
-	until = Min(confirm(lock, &slot), slot.s_keep_until);
+	if (zkl_slot_is_lost_kept(&slot))
+		zkl_refusal_raise_lost(lock->name, NULL, (ZklError) slot.s_answer.error);
+	until = confirm(lock, &slot);
+	if (!zkl_backend_slot_promise(slotno, slot.s_record.generation, token, &until))
+		zkl_refusal_raise_lost(lock->name, NULL, ZKL_ERROR_NONE);
 	return Max(until - zkl_boottime_ms(), 1);
 }

@@ -85,6 +85,8 @@ zkl_slot_lost_detail(ZklError error)
 		return "It was held for longer than its at_most.";
 	if (error == ZKL_ERROR_RESIGNED)
 		return "This server is being drained, so its leaders resigned.";
+	if (error == ZKL_ERROR_CANCELLED)
+		return "A superuser cancelled the reservation.";
 	if (error == ZKL_ERROR_LAPSED)
 		return "Since then, ZooKeeper has not confirmed that this server still holds the lock.";
 	return "The ZooKeeper session that held it no longer belongs to this server.";

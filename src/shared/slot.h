@@ -109,6 +109,8 @@ typedef enum ZklError
 								 * and lost that */
 	ZKL_ERROR_OVERDUE,			/* lost: it was held longer than its at_most */
 	ZKL_ERROR_RESIGNED,			/* lost: a leader, and the server is drained */
+	ZKL_ERROR_CANCELLED,		/* lost: a reservation that a superuser
+								 * cancelled */
 	ZKL_ERROR_TOO_LARGE,		/* DUMP, AHEAD: dsm_size says what it takes */
 	ZKL_ERROR_SEGMENT,			/* the worker cannot map the backend's segment */
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
@@ -162,6 +164,7 @@ typedef struct ZklSlotRequest
 								 * RENEWAL: that of the reservation */
 	int64		token;			/* RENEWAL: of the reservation */
 	int64		renewed_for;	/* RENEWAL: for how many ms; 0: it ends */
+	bool		by_other;		/* RENEWAL: not by the role that made it */
 	bool		reads;			/* AHEAD: what is not known is to be read */
 	int			patience;		/* in ms: a longer wait takes part in
 								 * deadlocks across servers; 0: never */
@@ -268,10 +271,18 @@ typedef struct ZklSlot
 	 * s_keep_until, in the state RELEASED.  The worker sets both when it
 	 * grants, the backend changes them while GRANTED, and the worker changes
 	 * s_keep_until with a RENEWAL, and clears it when it keeps the lock no
-	 * longer, or it is lost.
+	 * longer; when it is lost, it is kept only as long as it was promised.
 	 */
 	int64		s_until;
 	int64		s_keep_until;
+
+	/*
+	 * In ms of boottime.h, 0: none.  What zk_assert_lock() has told, which is a
+	 * promise: until then nobody else gets the lock, by whatever hand its holder's
+	 * process ends.  The backend that tells it sets it, before it does so; the
+	 * hand of those who were told shortens it.
+	 */
+	int64		s_promised_until;
 
 	/*
 	 * A request to release came while the holder was quiet: see
@@ -331,6 +342,13 @@ extern const char *zkl_slot_lifetime_name(const ZklSlot *slot);
 
 /* Whether it has a reservation whose time is not over, by a copy of the slot */
 extern bool zkl_slot_is_reserved(const ZklSlot *slot);
+
+/* Whether a reservation, or any lock that is kept, was lost before its time was over */
+static inline bool
+zkl_slot_is_lost_kept(const ZklSlot *slot)
+{
+	return slot->s_state == ZKL_SLOT_RELEASED && slot->s_answer.error != ZKL_ERROR_NONE;
+}
 
 /* Why a lock was lost, as a full sentence for errdetail */
 extern const char *zkl_slot_lost_detail(ZklError error);

@@ -128,7 +128,8 @@ lose_hold(int slotno, ZklFailure failure)
 	ZklSlot		slot;
 
 	zkl_slot_copy(slotno, &slot);
-	if (zkl_worker_slot_lose(slotno, error))
+	if (zkl_worker_slot_lose(slotno, error) &&
+		(slot.s_state != ZKL_SLOT_RELEASED || zkl_slot_is_reserved(&slot)))
 		zkl_report_lost(&slot, error);
 }
 

@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
+#include "shared/dirty.h"
 #include "shared/gate.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
@@ -40,7 +41,8 @@ is_used(const ZklSlot *slot, bool kept)
 		case ZKL_SLOT_GRANTED:
 			return true;
 		case ZKL_SLOT_LOST:
-			return slot->s_holder.quiet;
+			return slot->s_holder.quiet ||
+				(kept && slot->s_promised_until > zkl_boottime_ms());
 		case ZKL_SLOT_RELEASED:
 			return slot->s_epilogue ||
 				(kept && slot->s_keep_until > zkl_boottime_ms());
@@ -97,6 +99,59 @@ zkl_closing_tick(void)
 	log_change(gate);
 	if (gate != ZKL_GATE_OPEN)
 		zkl_worker_slot_wake_waiters();
+}
+
+/* ---- when the server stops ---- */
+
+/*
+ * Whether a slot keeps a lock that somebody relies on, who outlives the server: a time
+ * was told, or the lock is reserved.
+ */
+static bool
+is_promised(const ZklSlot *slot)
+{
+	return (slot->s_state == ZKL_SLOT_RELEASED || slot->s_state == ZKL_SLOT_LOST) &&
+		(slot->s_promised_until > zkl_boottime_ms() || zkl_slot_is_reserved(slot));
+}
+
+bool
+zkl_closing_is_promised(void)
+{
+	ZklSlot		slot;
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+			continue;
+		zkl_slot_copy(i, &slot);
+		if (is_promised(&slot))
+			return true;
+	}
+	return false;
+}
+
+bool
+zkl_closing_let_go(void)
+{
+	bool		gone = true;
+	ZklSlot		slot;
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+			continue;
+		zkl_slot_copy(i, &slot);
+		if (is_promised(&slot))
+			continue;
+		gone = false;
+		if (slot.s_state != ZKL_SLOT_RELEASED || slot.s_keep_until == 0)
+			continue;
+		zkl_worker_slot_keep(i, 0);
+		zkl_dirty_set(i, ZKL_WAKE_NOW);
+	}
+	return gone;
 }
 
 /* ---- the session ---- */

@@ -24,6 +24,18 @@ extern bool zkl_closing_needs_session(void);
  */
 extern bool zkl_closing_is_in_use(bool kept);
 
+/*
+ * Whether a lock that nobody holds is reserved, or promised to whoever held it: then the
+ * session must not be closed.
+ */
+extern bool zkl_closing_is_promised(void);
+
+/*
+ * For the end of the server: lets go of all other locks.  Whether that is done; else the
+ * worker has to look at its slots.
+ */
+extern bool zkl_closing_let_go(void);
+
 #define ZKL_CLOSING_TIME	1000000 /* for a session to be closed */
 
 /* Begins to close a session that cannot be used: all its locks are lost. */

@@ -41,6 +41,7 @@
 
 enum
 {
+	THE_REMOVAL,
 	THE_WRITE,
 	THE_LISTING,
 	AN_ENTRY
@@ -75,6 +76,7 @@ typedef struct
 static FleetTask *present = NULL;
 static Facts written = {0};
 static bool anew = false;		/* the znode has a list of other credentials */
+static bool leaving = false;	/* it is to be taken back */
 static uint32 gave_up_on = 0;	/* this connection */
 static uint32 looked_in = 0;	/* this session, by its generation */
 static char peer[ZKL_PEER_ADDRESS_TEXT] = "";
@@ -345,6 +347,32 @@ take_written(FleetTask *fleet, int32 rc)
 		give_up(fleet, rc);
 }
 
+/* ---- taking it back ---- */
+
+static void
+remove_entry(FleetTask *fleet)
+{
+	ZklMultiOp	op = {.kind = ZKL_MULTI_DELETE,.path = own_path(),.version = -1};
+
+	zkl_operation_send_multi(&fleet->task, THE_REMOVAL, &op, 1);
+}
+
+static void
+take_removal(FleetTask *fleet, int32 rc)
+{
+	if (!zkl_zkapi_is_definite(rc) && rc != ZKL_RC_OK && zkl_operation_retry(&fleet->task))
+		return;
+	memset(&written, 0, sizeof(written));
+	finish();
+}
+
+bool
+zkl_fleet_entry_take_back(void)
+{
+	leaving = true;
+	return written.generation != zkl_control->ctl_status.generation;
+}
+
 /* ---- the task ---- */
 
 static void
@@ -353,6 +381,11 @@ begin_fleet(ZklTask *task)
 	FleetTask  *fleet = (FleetTask *) task;
 	Facts		facts = find_facts();
 
+	if (leaving)
+	{
+		remove_entry(fleet);
+		return;
+	}
 	if (facts.generation != fleet->facts.generation)
 		fleet->past_until = fleet->again_at = 0;
 	fleet->facts = facts;
@@ -373,7 +406,9 @@ take_fleet_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 	FleetTask  *fleet = (FleetTask *) task;
 	int32		rc = reply->rc;
 
-	if (part == THE_WRITE)
+	if (part == THE_REMOVAL)
+		take_removal(fleet, rc);
+	else if (part == THE_WRITE)
 		take_written(fleet, rc);
 	else if (rc != ZKL_RC_OK && !zkl_zkapi_is_definite(rc))
 	{
@@ -402,6 +437,12 @@ zkl_fleet_entry_tick(bool ready)
 	if (!ready || present != NULL || gave_up_on == zkl_supervisor_generation())
 		return;
 	facts = find_facts();
+	if (leaving)
+	{
+		if (written.generation == facts.generation)
+			present = (FleetTask *) zkl_operation_make(&fleet_owner);
+		return;
+	}
 	if (anew || !same_facts(&facts, &written) ||
 		(!facts.in_recovery && looked_in != facts.generation))
 		present = (FleetTask *) zkl_operation_make(&fleet_owner);

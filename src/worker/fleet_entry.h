@@ -15,6 +15,12 @@ extern void zkl_fleet_entry_tick(bool ready);
 /* The credentials may have changed: makes the znode anew. */
 extern void zkl_fleet_entry_renew(void);
 
+/*
+ * The server stops, and leaves its session to expire: takes the znode back, so that the
+ * next start does not take this one for a clone.  Whether it is gone.
+ */
+extern bool zkl_fleet_entry_take_back(void);
+
 /* The address at which our worker hears from others; empty: it does not. */
 extern void zkl_fleet_entry_set_peer(const char *address);
 

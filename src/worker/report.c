@@ -16,10 +16,12 @@
 #include "postgres.h"
 
 #include "lib/stringinfo.h"
+#include "shared/boottime.h"
 #include "shared/deadlocks.h"
 #include "shared/lockstats.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
+#include "utils/timestamp.h"
 #include "worker/report.h"
 #include "worker/worker_slot.h"
 
@@ -122,7 +124,16 @@ zkl_report_lost(const ZklSlot *slot, ZklError error)
 {
 	if (zkl_log_locks == ZKL_LOG_LOCKS_OFF)
 		return;
-	ereport(LOG,
+	if (slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION)
+		ereport(LOG,
+				(errmsg("the reservation of distributed lock \"%s\" was lost",
+						slot->s_request.path),
+				 errdetail("%s  Role \"%s\" had reserved it until %s.",
+						   zkl_slot_lost_detail(error), slot->s_request.usename,
+						   timestamptz_to_str(GetCurrentTimestamp() +
+											  (slot->s_keep_until - zkl_boottime_ms()) * 1000))));
+	else
+		ereport(LOG,
 			(errmsg("distributed lock \"%.*s\" of process %d was lost",
 					zkl_slot_shown_length(slot), slot->s_request.path,
 					slot->s_request.pid),
@@ -133,7 +144,8 @@ zkl_report_lost(const ZklSlot *slot, ZklError error)
 static void
 log_end(const ZklSlot *slot)
 {
-	if (!is_logged(slot) || slot->s_answer.granted_us == 0)
+	if (!is_logged(slot) || slot->s_answer.granted_us == 0 ||
+		(slot->s_answer.lost_us != 0 && slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION))
 		return;
 	if (slot->s_answer.lost_us != 0)
 		ereport(LOG,

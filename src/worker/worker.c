@@ -62,6 +62,7 @@
 #define ZKL_BATCH_OPERATIONS	256
 #endif
 #define BATCH_BYTES			(256 * 1024)
+#define LEAVE_TIME			1000000 /* µs */
 #define MOMENT_MS			2	/* in so short a sleep, requests can wait */
 #define LONGEST_SLEEP_MS	(3600 * 1000L)
 
@@ -73,6 +74,7 @@ PGDLLEXPORT void zkl_worker_main(Datum arg);
 ZklManager *zkl_core = NULL;
 static MemoryContext core_context = NULL;
 static int64 stop_until = 0;	/* while stopping: serve at most until then */
+static int64 leave_until = 0;	/* likewise, delete what nobody relies on */
 
 void
 zkl_worker_tell(const ZklEvent *event)
@@ -139,6 +141,7 @@ sleep_ms(void)
 	due = earlier_due(due, zkl_diagnosis_timer());
 	due = earlier_due(due, zkl_peers_timer());
 	due = earlier_due(due, stop_until != 0 ? stop_until : -1);
+	due = earlier_due(due, leave_until != 0 ? leave_until : -1);
 	if (due < 0)
 		return LONGEST_SLEEP_MS;
 	if (due <= now)
@@ -185,6 +188,30 @@ server_is_stopping(void)
 }
 
 /*
+ * Nobody holds a lock any more, but somebody outside of the server relies on one.  So
+ * the session is left to expire, which takes as long as that.  All other znodes go,
+ * if ZooKeeper does it soon.
+ */
+static void
+leave_session(void)
+{
+	int64		now = zkl_boottime_us();
+	bool		gone;
+
+	if (leave_until == 0)
+	{
+		leave_until = now + LEAVE_TIME;
+		zkl_renewals_log_end();
+		ereport(LOG,
+				(errmsg("the ZooKeeper session is left to expire, as distributed locks are reserved or promised")));
+	}
+	gone = zkl_closing_let_go();
+	gone = zkl_fleet_entry_take_back() && gone;
+	if (gone || now >= leave_until || !zkl_manager_ready(zkl_core))
+		proc_exit(1);
+}
+
+/*
  * While the server stops, the worker serves until the last holder is gone: a
  * transaction may be about to commit.  If a holder stays past the bound, the
  * worker does not close the session but leaves it to expire, which takes as long
@@ -193,6 +220,8 @@ server_is_stopping(void)
 static void
 check_stop(void)
 {
+	bool		used;
+
 	if (!ShutdownRequestPending)
 		return;
 	if (stop_until == 0)
@@ -204,14 +233,16 @@ check_stop(void)
 
 	/* From now on no session can take a lock that none seems to hold. */
 	zkl_from_slots_set_cache_time(true);
-	if (!zkl_closing_is_in_use(false))
+	used = zkl_closing_is_in_use(false);
+	if (!used && zkl_closing_is_promised())
+		leave_session();
+	else if (!used)
 	{
 		zkl_control_wake_noted();
-		zkl_renewals_log_end();
 		zkl_supervisor_close_session();
 		proc_exit(1);
 	}
-	if (zkl_boottime_us() >= stop_until)
+	else if (zkl_boottime_us() >= stop_until)
 	{
 		zkl_lease_publish(zkl_control->ctl_status.generation, 0);
 		proc_exit(1);

@@ -211,6 +211,22 @@ lose_locked(ZklSlot *slot, ZklError error, int64 now_us)
 		kill(slot->s_request.pid, SIGTERM);
 }
 
+/*
+ * The holder has left, and the core keeps the lock.  It ends as soon as nobody relies on
+ * what was promised: the worker releases it then.  Whether that is so.
+ */
+static bool
+lose_kept_locked(ZklSlot *slot, ZklError error, int64 now_us)
+{
+	if (slot->s_state != ZKL_SLOT_RELEASED || slot->s_keep_until <= now_us / 1000)
+		return false;
+	slot->s_answer.error = error;
+	if (slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION)
+		slot->s_answer.lost_us = now_us;
+	slot->s_keep_until = Min(slot->s_keep_until, slot->s_promised_until);
+	return true;
+}
+
 static void
 announce_loss(int procno)
 {
@@ -224,7 +240,8 @@ zkl_worker_slot_lose(int slotno, ZklError error)
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now_us = zkl_boottime_us();
 	bool		done,
-				cached;
+				cached,
+				kept;
 	int			procno;
 
 	SpinLockAcquire(&slot->s_mutex);
@@ -232,13 +249,14 @@ zkl_worker_slot_lose(int slotno, ZklError error)
 	procno = slot->s_request.procno;
 	if (done)
 		lose_locked(slot, error, now_us);
+	kept = lose_kept_locked(slot, error, now_us);
 	cached = stop_caching(slot);
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
 		announce_loss(procno);
-	if (cached)
+	if (cached || kept)
 		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
-	return done;
+	return done || kept;
 }
 
 /* Signals as zkl_worker_slot_lose does. */
@@ -266,7 +284,8 @@ zkl_worker_slot_request_release(int slotno, int64 zxid, const char *asker)
  * The znode may go as soon as the holder cannot commit any more.  A backend sets
  * s_holder.quiet before its commit check looks at the slot: if it is not quiet
  * when the slot becomes LOST, its check will find the loss.  A backend that has
- * not taken the grant yet finds the loss when it takes it.
+ * not taken the grant yet finds the loss when it takes it.  Until what was promised is
+ * over, whoever was told may go on.
  */
 bool
 zkl_worker_slot_overdue(int slotno, bool *just_now)
@@ -284,6 +303,7 @@ zkl_worker_slot_overdue(int slotno, bool *just_now)
 		lose_locked(slot, zkl_slot_why_over(slot), now_us);
 	may_go = slot->s_state == ZKL_SLOT_LOST &&
 		zkl_slot_error_ends_znode((ZklError) slot->s_answer.error) &&
+		slot->s_promised_until <= now_us / 1000 &&
 		!(slot->s_holder.quiet && slot->s_holder.taken);
 	SpinLockRelease(&slot->s_mutex);
 	if (*just_now)
@@ -299,6 +319,10 @@ zkl_worker_slot_until(int slotno)
 
 	SpinLockAcquire(&slot->s_mutex);
 	until = slot->s_state == ZKL_SLOT_GRANTED ? slot->s_until : 0;
+	if (slot->s_state == ZKL_SLOT_LOST &&
+		zkl_slot_error_ends_znode((ZklError) slot->s_answer.error) &&
+		slot->s_promised_until > zkl_boottime_ms())
+		until = slot->s_promised_until;
 	SpinLockRelease(&slot->s_mutex);
 	return until;
 }
@@ -339,6 +363,25 @@ zkl_worker_slot_record(int slotno, const ZklRecord *record)
 	if (record->retired)
 		slot->s_keep_until = 0;
 	SpinLockRelease(&slot->s_mutex);
+}
+
+int64
+zkl_worker_slot_renew(int slotno, int64 until, bool by_other)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	if (by_other && until < slot->s_promised_until &&
+		slot->s_promised_until > zkl_boottime_ms())
+	{
+		if (until == 0)
+			slot->s_answer.error = ZKL_ERROR_CANCELLED;
+		until = slot->s_promised_until;
+	}
+	slot->s_promised_until = Min(slot->s_promised_until, until);
+	slot->s_keep_until = Min(slot->s_keep_until, until);
+	SpinLockRelease(&slot->s_mutex);
+	return until;
 }
 
 void

@@ -13,7 +13,8 @@
  * dirty, instead of LOST; the owner is woken, of a lost lock at once, else by
  * zkl_control_wake_noted.  False: the backend was faster and the slot is
  * RELEASED.  LOST acts by s_request.lost_action: it signals the owner, unless it is
- * quiet.
+ * quiet.  If the lock is kept, the slot stays RELEASED, is kept only as long as it was
+ * promised, and becomes dirty; that is true, too.
  */
 extern bool zkl_worker_slot_grant(int slotno, int64 token, bool solitary);
 extern bool zkl_worker_slot_deny(int slotno);
@@ -46,7 +47,10 @@ extern bool zkl_worker_slot_recall(int slotno, int64 idle_since, ZklSlot *before
  */
 extern bool zkl_worker_slot_overdue(int slotno, bool *just_now);
 
-/* When a GRANTED slot's time is over, in ms; 0: never */
+/*
+ * When a GRANTED slot's time is over, or the znode of a LOST one may go, in ms; 0: never,
+ * or at once
+ */
 extern int64 zkl_worker_slot_until(int slotno);
 
 /* Its request has to wait for others; its owner is told if it is "together". */
@@ -71,6 +75,13 @@ extern void zkl_worker_slot_too_large(int slotno, uint64 size);
 
 /* Sets s_record.  A slot that is retired is kept no longer. */
 extern void zkl_worker_slot_record(int slotno, const ZklRecord *record);
+
+/*
+ * A reservation is to end then, in ms, 0: now; by another one's hand not before the time
+ * that was promised.  The result is when; it is never kept longer from here on, until
+ * zkl_worker_slot_keep says so.
+ */
+extern int64 zkl_worker_slot_renew(int slotno, int64 until, bool by_other);
 
 /* A RELEASED slot is kept until then, in ms; 0: no longer. */
 extern void zkl_worker_slot_keep(int slotno, int64 until);

@@ -312,7 +312,7 @@ restart_amid_the_end_of_a_kept_hold(void)
 	break_node(w, kept);
 	before = w->requests[kept];
 	before.keep_until = 0;
-	before.record.retired = before.record.disowned = true;
+	before.kept_lost = before.record.disowned = true;
 	run_to(w, told, SLOT_LOST);
 	CHECK(w->requests[kept].state == SLOT_FREE);
 	w->requests[kept] = before;

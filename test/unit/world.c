@@ -21,7 +21,7 @@ check_record(const Slot *r, const ZklRecord *record)
 	CHECK(!record->retired || r->state == SLOT_LOST ||
 		  r->state == SLOT_RELEASED || r->token == 0);
 	CHECK(!record->disowned || record->retired || r->left || r->record.disowned ||
-		  (r->state == SLOT_RELEASED && r->keep_until != 0));
+		  (r->state == SLOT_RELEASED && (r->keep_until != 0 || r->kept_lost)));
 }
 
 /* The slot of the znode keeps a restarted worker from granting it. */
@@ -229,13 +229,32 @@ world_ready(void)
 
 /* ---- the host's events ---- */
 
+/* Kept holds that were lost; whether there was one */
+static bool
+look_at_lost(World *w)
+{
+	bool		found = false;
+	uint32_t	i;
+
+	for (i = 0; i < w->config.max_requests; i++)
+	{
+		if (!w->requests[i].kept_lost || !w->requests[i].marked)
+			continue;
+		worker_look(&w->worker, (int) i);
+		found = true;
+	}
+	return found;
+}
+
 void
 world_flush(World *w)
 {
 	const char *broken;
 
 	w->was_ready = zkl_manager_ready(w->worker.m);
-	(void) worker_flush(&w->worker);
+	do
+		(void) worker_flush(&w->worker);
+	while (look_at_lost(w));
 	broken = zkl_check_all(w->worker.m);
 	CHECK_MSG(broken == NULL, "%s", broken ? broken : "");
 }
