@@ -177,6 +177,11 @@ queued_words(const ZklAheadEntry *entry, bool names)
 	if (data.cached)
 		return psprintf("server \"%s\", which may have it cached",
 						shown(data.server, sizeof(data.server)));
+	if (entry->kept_until != 0)
+		return psprintf("server \"%s\" until %s, because its holder, process %d%s, was promised that and has lost its connection",
+						shown(data.server, sizeof(data.server)),
+						timestamptz_to_str(entry->kept_until), data.pid,
+						names ? user_words(&data) : "");
 	return psprintf("process %d of server \"%s\"%s since %s",
 					data.pid, shown(data.server, sizeof(data.server)),
 					names ? user_words(&data) : "",

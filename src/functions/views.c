@@ -26,6 +26,7 @@
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
+#include "utils/timestamp.h"
 #include "wire/version.h"
 #include "znode/znode.h"
 
@@ -72,6 +73,15 @@ is_asked_for(const ZklSlot *slot)
 		(drain != 0 && slot->s_drain == drain);
 }
 
+/* 0: nobody was told a time, or it is over. */
+static TimestampTz
+promised_until(const ZklSlot *slot)
+{
+	int64		left_ms = slot->s_promised_until - zkl_boottime_ms();
+
+	return left_ms <= 0 ? 0 : GetCurrentTimestamp() + left_ms * 1000;
+}
+
 static void
 put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 {
@@ -98,6 +108,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	add_slot_znode(&row, slot);
 	row.hidden = false;
 	zkl_row_bool(&row, is_asked_for(slot));
+	zkl_row_time_or_null(&row, promised_until(slot));
 	zkl_row_slot_add_session(&row, slot, visible);
 
 	zkl_row_put(fcinfo, &row);

@@ -6,7 +6,7 @@
  * A uint32 with the number of entries, then the entries, without any alignment, in
  * the server's byte order.  Those of requests that are ahead of another one are
  *
- *	  int64 place, uint32 name_length, name, uint32 data_length, data
+ *	  int64 place, int64 kept_until, uint32 name_length, name, uint32 data_length, data
  *
  * and those of zk_dump() are
  *
@@ -20,9 +20,13 @@
 #ifndef ZKL_SHARED_ENTRIES_H
 #define ZKL_SHARED_ENTRIES_H
 
+#include "datatype/timestamp.h"
+
 typedef struct ZklAheadEntry
 {
 	int64		place;			/* of the request that is asked about */
+	TimestampTz kept_until;		/* its holder's process has ended, and was told
+								 * this time; 0: it is not so */
 	const char *name;			/* of the znode, without its directory */
 	uint32		name_length;
 	const char *data;
@@ -66,6 +70,7 @@ static inline void
 zkl_entries_add(ZklEntries *list, const ZklAheadEntry *entry)
 {
 	zkl_entries_put(list, &entry->place, sizeof(int64));
+	zkl_entries_put(list, &entry->kept_until, sizeof(TimestampTz));
 	zkl_entries_put_bytes(list, entry->name, entry->name_length);
 	zkl_entries_put_bytes(list, entry->data, entry->data_length);
 	list->count++;
@@ -124,6 +129,7 @@ zkl_entries_next(ZklEntries *list, ZklAheadEntry *entry)
 		return false;
 	list->count--;
 	if (!zkl_entries_get(list, &entry->place, sizeof(int64)) ||
+		!zkl_entries_get(list, &entry->kept_until, sizeof(TimestampTz)) ||
 		!zkl_entries_get_bytes(list, &entry->name, &entry->name_length) ||
 		!zkl_entries_get_bytes(list, &entry->data, &entry->data_length))
 	{

@@ -19,6 +19,7 @@
 #include "shared/entries.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
+#include "utils/timestamp.h"
 #include "worker/answers.h"
 #include "worker/from_slots.h"
 #include "worker/segment.h"
@@ -86,6 +87,7 @@ const ZklTaskOwner zkl_answers_of_dumps = {
 typedef struct
 {
 	char		znode[ZKL_MAX_ZNODE_NAME + 1];	/* empty: of this server */
+	TimestampTz kept_until;
 	uint32		length;
 	char		data[ZKL_MAX_NODE_DATA];
 } Queued;
@@ -115,6 +117,7 @@ write_ahead(void *address, Size size, void *arg)
 		ZklAheadEntry entry = {0};
 
 		entry.place = ahead->place;
+		entry.kept_until = queued->kept_until;
 		entry.name = queued->znode;
 		entry.name_length = (uint32) strlen(queued->znode);
 		entry.data = queued->data;
@@ -148,6 +151,11 @@ note(AheadTask *ahead, const ZklQueued *known)
 	{
 		zkl_slot_copy((int) known->request, &slot);
 		queued->length = (uint32) zkl_from_slots_node_data(&slot, queued->data);
+		if (slot.s_state == ZKL_SLOT_RELEASED &&
+			slot.s_request.lifetime != ZKL_LIFETIME_RESERVATION &&
+			slot.s_promised_until > zkl_boottime_ms())
+			queued->kept_until = GetCurrentTimestamp() +
+				(slot.s_promised_until - zkl_boottime_ms()) * 1000;
 	}
 	else if (strlcpy(queued->znode, known->znode, sizeof(queued->znode)) >=
 			 sizeof(queued->znode))

@@ -212,8 +212,8 @@ lose_locked(ZklSlot *slot, ZklError error, int64 now_us)
 }
 
 /*
- * The holder has left, and the core keeps the lock.  It ends as soon as nobody relies on
- * what was promised: the worker releases it then.  Whether that is so.
+ * The holder has left, and the lock is kept.  It ends as soon as nobody relies on what
+ * was promised.  False: its time is over.
  */
 static bool
 lose_kept_locked(ZklSlot *slot, ZklError error, int64 now_us)
@@ -240,8 +240,8 @@ zkl_worker_slot_lose(int slotno, ZklError error)
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now_us = zkl_boottime_us();
 	bool		done,
-				cached,
-				kept;
+				kept,
+				released;
 	int			procno;
 
 	SpinLockAcquire(&slot->s_mutex);
@@ -250,11 +250,14 @@ zkl_worker_slot_lose(int slotno, ZklError error)
 	if (done)
 		lose_locked(slot, error, now_us);
 	kept = lose_kept_locked(slot, error, now_us);
-	cached = stop_caching(slot);
+	(void) stop_caching(slot);
+	released = slot->s_state == ZKL_SLOT_RELEASED;
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
 		announce_loss(procno);
-	if (cached || kept)
+
+	/* The core kept it, perhaps, and leaves its end to us. */
+	if (released)
 		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 	return done || kept;
 }

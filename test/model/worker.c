@@ -418,7 +418,7 @@ go_to(Slot *s, SlotState from, SlotState to)
 static void
 lose_kept(Slot *s)
 {
-	if (s->state != SLOT_RELEASED || s->keep_until == 0)
+	if (s->state != SLOT_RELEASED)
 		return;
 	s->kept_lost = s->marked = true;
 	if (s->keep_until > s->promised_until || ZKL_MUTANT(PROMISE_FORGOTTEN))
@@ -453,7 +453,7 @@ record(Slot *s, const ZklAction *action)
 			if (ZKL_MUTANT(LOST_WHILE_CACHED) && s->state == SLOT_CACHED)
 				return false;
 			s->cacheable = false;
-			s->marked |= go_to(s, SLOT_CACHED, SLOT_RELEASED);
+			(void) go_to(s, SLOT_CACHED, SLOT_RELEASED);
 			lose_kept(s);
 			if (!go_to(s, SLOT_GRANTED, SLOT_LOST))
 				return false;
