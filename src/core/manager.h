@@ -238,8 +238,8 @@ typedef enum ZklEventKind
  *
  * RELEASE: the backend has finished with the request, whatever its state: a
  * release, a cancel, or the acknowledgement of DENY, FAIL and LOSE.  Ends in FREE;
- * at once if the manager does not know the request.  A kept hold ends earlier if
- * its session or its node does.  Until an epilogue is written no one gets the lock,
+ * at once if the manager does not know the request.  A kept hold that is lost or
+ * broken waits for another RELEASE, which says until when it is kept all the same.  Until an epilogue is written no one gets the lock,
  * not even the former holder.
  *
  * RESTORE: one look has found all slots so; none may be cached any more.  What a

@@ -291,6 +291,45 @@ kept_and_gone(void)
 	}
 }
 
+/*
+ * It is broken, and its host says that somebody relies on it for a while: until then its
+ * node stays, also if the worker is restarted, and it cannot be renewed.
+ */
+static void
+kept_and_promised(void)
+{
+	int			restarts;
+
+	for (restarts = 0; restarts < 2; restarts++)
+	{
+		World	   *w = world_ready();
+		uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
+		uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+		char		path[ZKL_MAX_PATH + 1];
+
+		world_sleep(w, 2 * WORLD_BEAT);
+		world_keep(w, r, MINUTE);
+		w->requests[r].promised_until = w->worker.now + 2 * WORLD_BEAT;
+		world_path(w, r, path);
+		CHECK_INT(model_set(&w->zk, path, WORLD_BREAK), ZKL_RC_OK);
+		world_run(w);
+		CHECK(w->requests[r].kept_lost && !zkl_manager_keeps(w->worker.m, r));
+		if (restarts > 0)
+		{
+			world_restart(w);
+			world_connect(w);
+			world_run(w);
+		}
+		CHECK(world_waits(w, next));
+		world_sleep(w, WORLD_BEAT);
+		CHECK(world_waits(w, next));
+		world_sleep(w, WORLD_BEAT);
+		CHECK(world_holds(w, next));
+		CHECK(w->requests[r].state == SLOT_FREE);
+		world_wind_up(w);
+	}
+}
+
 /* A new worker keeps it, also from its former owner, whatever he has since. */
 static void
 kept_over_a_restart(void)
@@ -425,6 +464,7 @@ main(void)
 	RUN(kept_beside_a_hold);
 	RUN(kept_under_cover);
 	RUN(kept_and_gone);
+	RUN(kept_and_promised);
 	RUN(kept_over_a_restart);
 	RUN(kept_beside_a_broken_hold);
 	RUN(nothing_to_keep);

@@ -113,10 +113,11 @@ is_loss_untold(const World *w)
 
 /*
  * The look that finds the mark is answered together with a later batch.  The lease is
- * published before the session is told, so this batch does not extend it.
+ * published before the session is told, so this batch does not extend it.  That is so of
+ * a lock that is kept, too: somebody may ask for how long it is sure.
  */
 static void
-lease_before_loss(void)
+check_lease_before_loss(bool kept)
 {
 	World	   *w = world_ready();
 	int64_t		lease = 0;
@@ -128,6 +129,8 @@ lease_before_loss(void)
 	world_sleep(w, 3 * WORLD_BEAT);
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
+	if (kept)
+		world_keep(w, r, 100 * WORLD_BEAT);
 	world_write(w, r, WORLD_BREAK);
 	w->worker.now += WORLD_BEAT + 1000;
 	world_flush(w);
@@ -147,12 +150,19 @@ lease_before_loss(void)
 	}
 	CHECK(late > 0);
 	world_flush(w);
-	CHECK(w->requests[r].state == SLOT_LOST);
+	CHECK(kept ? w->requests[r].kept_lost : w->requests[r].state == SLOT_LOST);
 	world_sleep(w, WORLD_BEAT);
 	CHECK(zkl_manager_lease(w->worker.m) > lease);
 	world_release(w, r);
 	world_release(w, other);
 	world_wind_up(w);
+}
+
+static void
+lease_before_loss(void)
+{
+	check_lease_before_loss(false);
+	check_lease_before_loss(true);
 }
 
 /* Nodes of our session that nobody claims go: others could wait for ever. */
