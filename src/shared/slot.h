@@ -277,10 +277,10 @@ typedef struct ZklSlot
 	int64		s_keep_until;
 
 	/*
-	 * In ms of boottime.h, 0: none.  What zk_assert_lock() has told, which is a
-	 * promise: until then nobody else gets the lock, by whatever hand its holder's
-	 * process ends.  The backend that tells it sets it, before it does so; the
-	 * hand of those who were told shortens it.
+	 * In ms of boottime.h, 0: none.  What zk_assert_lock() has told, which is
+	 * a promise: until then nobody else gets the lock, by whatever hand its
+	 * holder's process ends.  The backend that tells it sets it, before it
+	 * does so; the hand of those who were told shortens it.
 	 */
 	int64		s_promised_until;
 

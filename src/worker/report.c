@@ -134,10 +134,10 @@ zkl_report_lost(const ZklSlot *slot, ZklError error)
 											  (slot->s_keep_until - zkl_boottime_ms()) * 1000))));
 	else
 		ereport(LOG,
-			(errmsg("distributed lock \"%.*s\" of process %d was lost",
-					zkl_slot_shown_length(slot), slot->s_request.path,
-					slot->s_request.pid),
-			 errdetail("%s", zkl_slot_lost_detail(error))));
+				(errmsg("distributed lock \"%.*s\" of process %d was lost",
+						zkl_slot_shown_length(slot), slot->s_request.path,
+						slot->s_request.pid),
+				 errdetail("%s", zkl_slot_lost_detail(error))));
 }
 
 /* A grant may come too late for a session that gives up. */

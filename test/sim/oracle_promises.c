@@ -23,7 +23,7 @@ typedef struct Promise
 	int			lock;
 	ZklLockMode mode;
 	int64_t		session;
-	Time		until;			/* true time */
+	int64_t		until;			/* by the host's clock, which goes on without it */
 } Promise;
 
 static Promise promises[MAX_PROMISES];
@@ -53,7 +53,7 @@ drop_old(void)
 	int			i;
 
 	for (i = npromises - 1; i >= 0; i--)
-		if (promises[i].until <= base.now)
+		if (promises[i].until <= host_clock(promises[i].host))
 			remove_promise(i);
 }
 
@@ -101,8 +101,8 @@ oracle_promise(const Host *h, int slot, int64_t until)
 	p->lock = s->lock;
 	p->mode = s->mode;
 	p->session = h->worker.session.id;
-	if (p->until < host_true_time(h, until))
-		p->until = host_true_time(h, until);
+	if (p->until < until)
+		p->until = until;
 }
 
 void
@@ -110,8 +110,8 @@ oracle_promise_ends(const Host *h, int slot, int64_t until)
 {
 	Promise    *p = find(h, slot);
 
-	if (p != NULL && p->until > host_true_time(h, until))
-		p->until = host_true_time(h, until);
+	if (p != NULL && p->until > until)
+		p->until = until;
 }
 
 /* Which promise is in the way of another owner */
@@ -124,10 +124,10 @@ oracle_promise_kept(int lock, ZklLockMode mode, const Host *h, uint64_t owner)
 	{
 		const Promise *p = &promises[i];
 
-		if (p->until > base.now && p->lock == lock && !(p->host == h && p->owner == owner) &&
+		if (p->until > host_clock(p->host) && p->lock == lock && !(p->host == h && p->owner == owner) &&
 			lock_conflicts(lock, p->mode, mode))
 			broken("S12", "%s is granted %" PRId64 " us before the time that host %d"
-				   " slot %d was told", lock_name(lock), p->until - base.now, p->host->id,
+				   " slot %d was told", lock_name(lock), p->until - host_clock(p->host), p->host->id,
 				   p->slot);
 	}
 }
@@ -142,7 +142,7 @@ oracle_promises_left(int lock)
 	{
 		const Promise *p = &promises[i];
 
-		n += p->until > base.now && p->lock == lock &&
+		n += p->until > host_clock(p->host) && p->lock == lock &&
 			!(is_of_slot(p, p->host, p->slot) && holds(p->host, p->slot));
 	}
 	return n;
