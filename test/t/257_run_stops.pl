@@ -1,0 +1,169 @@
+# A program under zklock-run, and its PostgreSQL server, which is stopped, restarted,
+# promoted, drained or switched off: the program of the next holder, on another server,
+# does not begin before the first one is dead.  And a session that was told a time, and is
+# terminated.
+#
+# ZKLOCK_ROUNDS=50 does each of them so often, and says how close they came.
+
+use strict;
+use warnings;
+
+use IPC::Run;
+use Test::More;
+use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $rounds = $ENV{ZKLOCK_ROUNDS} // 1;
+my $test = ZklockTest->new(session_timeout => '4s', init => { allows_streaming => 1 });
+my ($one, $two) = $test->nodes;
+my $dir = PostgreSQL::Test::Utils::tempdir();
+
+$one->safe_psql('postgres', 'CREATE ROLE batch LOGIN');
+$two->safe_psql('postgres', 'CREATE ROLE batch LOGIN');
+$_->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION zk_reserve, zk_lock TO batch;'
+	  . ' GRANT EXECUTE ON PROCEDURE zk_await_reservation TO batch')
+  foreach $one, $two;
+
+# A program that writes down that it lives, every 5 ms, by a clock that all have in common
+append_to_file("$dir/job", <<'EOS');
+use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
+my ($log, $seconds) = @ARGV;
+open my $file, '>>', $log or die;
+$file->autoflush(1);
+my $end = clock_gettime(CLOCK_MONOTONIC) + $seconds;
+while ((my $now = clock_gettime(CLOCK_MONOTONIC)) < $end)
+{
+	printf $file "%.4f\n", $now;
+	usleep(5_000);
+}
+EOS
+
+sub run
+{
+	my ($node, $name, $log, $seconds) = @_;
+	my ($out, $err) = ('', '');
+	my $run = { err => \$err };
+
+	$run->{harness} = IPC::Run::start(
+		[
+			'zklock-run', '-d', $node->connstr('postgres'), '-U', 'batch', $name, '--', 'perl',
+			"$dir/job", $log, $seconds
+		],
+		'<', \undef, '>', \$out, '2>', \$err);
+	return $run;
+}
+
+sub times_in { return -e $_[0] ? split(/\n/, slurp_file($_[0])) : (); }
+
+my %least;    # the shortest time between two of them, in ms
+my $number = 0;
+
+sub note_distance
+{
+	my ($case, $distance) = @_;
+
+	$least{$case} = $distance if !defined $least{$case} || $distance < $least{$case};
+	return;
+}
+
+# A program of one server, what happens to that server, and the next one's program.
+# "again" makes all as it was.
+sub round
+{
+	my ($case, $node, $event, $again) = @_;
+	my $name = '/round/' . ++$number;
+	my ($first_log, $next_log) = map { "$dir/$_$number" } qw(first next);
+	my $first = run($node, $name, $first_log, 20);
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	wait_for(sub { times_in($first_log) > 10 }, "$case: the program runs");
+	my $next = run($two, $name, $next_log, 0.1);
+	$test->wait_waiting($two, $name, 1);
+	$test->stop_looking($node);
+	$event->();
+	$first->{harness}->signal('TERM') if $case =~ /goes on/;
+	$_->{harness}->finish foreach $next, $first;
+	my @first = times_in($first_log);
+	my @next = times_in($next_log);
+	note_distance($case, 1000 * ($next[0] - $first[-1]));
+	cmp_ok($next[0], '>', $first[-1], "$case: one after the other");
+	$again->() if $again;
+	return;
+}
+
+sub start
+{
+	$one->start;
+	$test->wait_connected($one);
+	return;
+}
+
+my $standby;
+my %cases = (
+	'restart' => [ sub { $one->restart }, sub { $test->wait_connected($one) } ],
+	'fast stop' => [ sub { $one->stop('fast') }, \&start ],
+	'immediate stop' => [ sub { $one->stop('immediate') }, \&start ],
+	'drain, goes on' => [
+		sub { $test->look($one, "SELECT count(*) FROM zk_drain('0')") },
+		sub { $test->look($one, 'SELECT zk_undrain()') }
+	],
+	'switched off, goes on' => [
+		sub { $test->set($one, enabled => 'off') },
+		sub {
+			$test->look_until($one, 'SELECT state FROM zk_status', 'disabled', 'it is off');
+			$test->set($one, enabled => 'on');
+			$test->wait_connected($one);
+		}
+	],
+	'another timeout, goes on' => [
+		sub { $test->set($one, session_timeout => '5s') },
+		sub {
+			$test->look_until($one, 'SELECT session_timeout FROM zk_status', '00:00:05', 'a new session');
+			$test->set($one, session_timeout => '4s');
+			$test->look_until($one, 'SELECT session_timeout FROM zk_status', '00:00:04', 'and back');
+		}
+	],
+	'zklock-run\'s session is terminated, goes on' => [
+		sub {
+			$test->look($one,
+				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'zklock-run'");
+		}
+	]);
+foreach my $case (sort keys %cases)
+{
+	round($case, $one, @{ $cases{$case} }) foreach 1 .. $rounds;
+}
+
+foreach (1 .. $rounds)
+{
+	$standby = $test->add_standby($one, "zklock.server_name = 'standby'\n");
+	round('promotion, goes on', $standby, sub { $standby->promote });
+	$test->stop_looking($standby);
+	$standby->stop('immediate');
+	$standby->clean_node;
+	pop @{ $test->{nodes} };
+	system('rm', '-rf', $one->backup_dir . '/base');
+}
+
+# A session works until the time that it was told, whatever has become of it.
+my $rival = $test->session($two);
+foreach (1 .. $rounds)
+{
+	my $name = '/round/' . ++$number;
+	my $s = $test->session($one, user => 'batch');
+
+	$s->query("SELECT zk_lock('$name')");
+	my $asked = clock_gettime(CLOCK_MONOTONIC);
+	my $until = $asked + $s->query("SELECT extract(epoch FROM zk_assert_lock('$name'))");
+	$test->enqueue($rival, "SELECT zk_lock('$name')", $name);
+	kill 'TERM', $s->pid;
+	$rival->value;
+	my $now = clock_gettime(CLOCK_MONOTONIC);
+	note_distance('a terminated session', 1000 * ($now - $until));
+	cmp_ok($now, '>=', $until, 'a terminated session: not before the time that it was told');
+	$rival->query('SELECT zk_unlock_all()');
+}
+note sprintf '%s: %d rounds, at least %.1f ms apart', $_, $rounds, $least{$_} foreach sort keys %least;
+$test->finish;
