@@ -131,8 +131,7 @@ is_hold(const ZklManager *m, const ZklRestored *slot)
 
 /*
  * The previous worker may not have looked at a demand yet.  A hold of its
- * owner, the sibling that it names, may cover it, or be broken: in the queue it
- * would wait behind requests that wait for that very hold.
+ * owner, the sibling that it names, may cover it.
  */
 static bool
 restore_under_cover(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
@@ -144,11 +143,7 @@ restore_under_cover(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 		return false;
 	if (cover != NULL)
 		zkl_request_cover(m, r, cover);
-	else if (zkl_siblings_any_broken(r))
-		zkl_request_fail(m, r, ZKL_FAILURE_BROKEN, 0);
-	else
-		return false;
-	return true;
+	return cover != NULL;
 }
 
 /*
@@ -238,6 +233,10 @@ restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 		restore_node(m, r, &own);
 	else
 		restore_without_node(m, r, &own);
+
+	/* Others may wait ahead of it for the very hold that its owner has lost. */
+	if (r->demand == ZKL_DEMAND_WAITING && zkl_siblings_any_broken(r))
+		zkl_request_fail(m, r, ZKL_FAILURE_BROKEN, 0);
 }
 
 /* ---- all of them ---- */
