@@ -119,7 +119,7 @@ next_beat(const ZklManager *m)
 	if (m->requests.nlive == 0 || m->batches.n > 0)
 		return -1;
 	return (m->batches.refused ? m->batches.acknowledged_at : m->batches.sent_at) +
-		(int64_t) m->session.timeout_ms * 1000 / 6;
+		zkl_session_lease_beat(m);
 }
 
 /* If writes that were refused have held up a beat, it goes alone. */

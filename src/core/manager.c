@@ -239,6 +239,9 @@ zkl_manager_event(ZklManager *m, int64_t now, const ZklEvent *event)
 		case ZKL_EVENT_CACHE:
 			set_cache_time(m, event->cache_time);
 			break;
+		case ZKL_EVENT_PROVE:
+			zkl_session_lease_prove(m);
+			break;
 		case ZKL_EVENT_CONNECTED:
 			zkl_connection_up(m, event->session);
 			break;

@@ -215,6 +215,8 @@ typedef enum ZklEventKind
 	ZKL_EVENT_RELEASE,
 	ZKL_EVENT_OVERDUE,
 	ZKL_EVENT_CACHE,
+	ZKL_EVENT_PROVE,			/* somebody outside of the server relies on
+								 * its lease, and has asked how long it is */
 
 	/* from ZooKeeper */
 	ZKL_EVENT_CONNECTED,		/* if the session is another one, the last

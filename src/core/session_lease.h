@@ -31,6 +31,12 @@ extern void zkl_session_lease_send(ZklManager *m);
 /* When to do so; -1: never. */
 extern int64_t zkl_session_lease_timer(const ZklManager *m);
 
+/* Somebody outside of the server relies on it: for a while it is renewed more often. */
+extern void zkl_session_lease_prove(ZklManager *m);
+
+/* How long after a beat the next one is due, in us */
+extern int64_t zkl_session_lease_beat(const ZklManager *m);
+
 /* The session is gone. */
 extern void zkl_session_lease_end(ZklManager *m);
 

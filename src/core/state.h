@@ -15,7 +15,7 @@
 #define ZKL_RETRY_DELAY		1000000 /* µs until what was refused is tried
 									 * again */
 #define ZKL_VISITS			16384	/* a power of 2 */
-#define ZKL_CONTACTS		24	/* to remember; one per T/24 at most */
+#define ZKL_CONTACTS		48	/* to remember; one per T/48 at most */
 
 typedef enum ZklOpKind
 {
@@ -233,6 +233,7 @@ typedef struct ZklSessionLease
 	int64_t		connecting_since;	/* until the connection stood */
 	ZklContact	contacts[ZKL_CONTACTS]; /* a ring, the latest last */
 	uint32_t	ncontacts;		/* on this connection, ever */
+	int64_t		asked_at;		/* somebody outside relied on it */
 } ZklSessionLease;
 
 typedef struct ZklZxid

@@ -227,6 +227,7 @@ put_event(const ZklTrace *t, ZklLine *line, const ZklEvent *event)
 			describe_reply(t, line, event->tag, event->reply);
 			break;
 		case ZKL_EVENT_RESTORE:
+		case ZKL_EVENT_PROVE:
 		case ZKL_EVENT_DISCONNECTED:
 		case ZKL_EVENT_SESSION_LOST:
 			break;
@@ -254,7 +255,7 @@ zkl_trace_event(ZklTrace *t, const ZklEvent *event)
 {
 #define EVENT(kind) [ZKL_EVENT_##kind] = #kind
 	static const char *const names[] = {
-		EVENT(ATTACH), EVENT(RESTORE), EVENT(SUBMIT), EVENT(TIME_OUT), EVENT(NEWS),
+		EVENT(ATTACH), EVENT(RESTORE), EVENT(SUBMIT), EVENT(TIME_OUT), EVENT(NEWS), EVENT(PROVE),
 		EVENT(RELEASE), EVENT(OVERDUE), EVENT(CACHE), EVENT(CONNECTED),
 		EVENT(DISCONNECTED), EVENT(SESSION_LOST), EVENT(REPLY), EVENT(DELETED),
 		EVENT(CHANGED), EVENT(CHILDREN), EVENT(PEERS), EVENT(ASK), EVENT(WORD)

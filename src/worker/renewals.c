@@ -13,7 +13,9 @@
 
 #include "shared/boottime.h"
 #include "shared/control.h"
+#include "shared/lease.h"
 #include "shared/slot.h"
+#include "shared/status.h"
 #include "utils/timestamp.h"
 #include "worker/renewals.h"
 #include "worker/worker.h"
@@ -46,26 +48,118 @@ renew(int slotno, int64 until, bool by_other)
 	return kept || ends;
 }
 
+/*
+ * A renewal that counts is answered behind the next beat: then whoever asks for the lease
+ * right afterwards is told as much as there can be.  All renewals wait for the same one.
+ */
+typedef struct
+{
+	ZklTask		task;
+	dlist_node	node;			/* in "waiting" */
+	int64		lease;			/* ms, as it was when the renewal came */
+	int64		until;			/* us: it waits no longer than that */
+} Renewal;
+
+static dlist_head waiting = DLIST_STATIC_INIT(waiting);
+
+static int64
+lease_now(void)
+{
+	uint32		generation;
+	int64		deadline_ms;
+
+	zkl_lease_read(&generation, &deadline_ms);
+	return deadline_ms;
+}
+
+/* Whether a beat has been acknowledged just now */
+static bool
+is_fresh(int64 lease, int64 now)
+{
+	return lease - now / 1000 >= (int64) zkl_status_timeout_ms() * 60 / 100;
+}
+
 static bool
 submit_renewal(ZklTask *task, const ZklSlot *slot, bool restored)
 {
-	const ZklSlotRequest *renewal = &slot->s_request;
+	Renewal    *renewal = (Renewal *) task;
+	const ZklSlotRequest *wanted = &slot->s_request;
 	ZklSlot		reserved;
+	int64		now = zkl_boottime_us();
 
-	zkl_slot_copy(renewal->about, &reserved);
-	if (is_meant(&reserved, renewal) &&
-		renew(renewal->about, renewal->renewed_for == 0 ? 0 :
-			  zkl_boottime_ms() + renewal->renewed_for, renewal->by_other))
-		(void) zkl_worker_slot_grant(task->slotno, 0, false);
-	else
+	zkl_slot_copy(wanted->about, &reserved);
+	if (!is_meant(&reserved, wanted) ||
+		!renew(wanted->about, wanted->renewed_for == 0 ? 0 :
+			   now / 1000 + wanted->renewed_for, wanted->by_other))
+	{
 		(void) zkl_worker_slot_deny(task->slotno);
-	return false;
+		return false;
+	}
+	zkl_worker_tell(ZKL_EVENT(PROVE));
+	renewal->lease = lease_now();
+	if (wanted->renewed_for == 0 || is_fresh(renewal->lease, now))
+	{
+		(void) zkl_worker_slot_grant(task->slotno, 0, false);
+		return false;
+	}
+	renewal->until = now + (int64) zkl_status_timeout_ms() * 1000 / 10;
+	dlist_push_tail(&waiting, &renewal->node);
+	return true;
+}
+
+/* The frame has nothing to do for it. */
+static void
+begin_renewal(ZklTask *task)
+{
+	zkl_operation_pause(task, PG_INT64_MAX);
+}
+
+static void
+end_renewal(ZklTask *task, bool connected)
+{
+	dlist_delete(&((Renewal *) task)->node);
 }
 
 const ZklTaskOwner zkl_renewals_owner = {
-	.size = sizeof(ZklTask),
+	.size = sizeof(Renewal),
 	.submit = submit_renewal,
+	.begin = begin_renewal,
+	.end = end_renewal,
 };
+
+void
+zkl_renewals_tick(void)
+{
+	int64		now = zkl_boottime_us();
+	int64		lease = lease_now();
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &waiting)
+	{
+		Renewal    *renewal = dlist_container(Renewal, node, iter.cur);
+
+		if (lease <= renewal->lease && now < renewal->until)
+			continue;
+		(void) zkl_worker_slot_grant(renewal->task.slotno, 0, false);
+		zkl_operation_end(&renewal->task);
+	}
+}
+
+int64
+zkl_renewals_timer(void)
+{
+	int64		due = -1;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &waiting)
+	{
+		const Renewal *renewal = dlist_container(Renewal, node, iter.cur);
+
+		if (due < 0 || renewal->until < due)
+			due = renewal->until;
+	}
+	return due;
+}
 
 void
 zkl_renewals_log_end(void)

@@ -7,8 +7,12 @@
 
 #include "worker/operation.h"
 
-/* zk_renew() and zk_cancel(): tasks that are answered at once */
+/* zk_renew() and zk_cancel() */
 extern const ZklTaskOwner zkl_renewals_owner;
+
+/* Answers renewals that have waited for a beat; and when to call it at the latest. */
+extern void zkl_renewals_tick(void);
+extern int64 zkl_renewals_timer(void);
 
 /* The server stops: logs which reservations end with it. */
 extern void zkl_renewals_log_end(void);

@@ -113,6 +113,7 @@ send_pending_work(void)
 	zkl_manager_flush(zkl_core, zkl_boottime_us());
 	zkl_carry_out_actions();
 	check_core();
+	zkl_renewals_tick();
 	zkl_diagnosis_tick();
 	zkl_fleet_entry_tick(zkl_manager_ready(zkl_core));
 	zkl_operation_tick(zkl_manager_ready(zkl_core), now);
@@ -140,6 +141,7 @@ sleep_ms(void)
 	due = earlier_due(due, zkl_bounds_timer());
 	due = earlier_due(due, zkl_diagnosis_timer());
 	due = earlier_due(due, zkl_peers_timer());
+	due = earlier_due(due, zkl_renewals_timer());
 	due = earlier_due(due, stop_until != 0 ? stop_until : -1);
 	due = earlier_due(due, leave_until != 0 ? leave_until : -1);
 	if (due < 0)

@@ -236,6 +236,7 @@ renew(Worker *w, Slot *s, uint32_t request)
 		return;
 	worker_tell(w, ZKL_EVENT(RELEASE,.request = request,.end.keep_until = until));
 	s->keep_until = zkl_manager_keeps(w->m, request) ? until : 0;
+	worker_tell(w, ZKL_EVENT(PROVE));
 }
 
 void

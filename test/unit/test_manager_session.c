@@ -149,6 +149,53 @@ lease_if_it_breaks(void)
 }
 
 /*
+ * Somebody outside relies on the lease, and asks every T/12: a beat answers as often, and
+ * leaves more, also with other batches in between.
+ */
+static void
+lease_if_asked(void)
+{
+	const int64_t t = WORLD_TIMEOUT_MS * 1000LL;
+	World	   *w = world_ready();
+	ZklCounters before,
+				after;
+	int			others;
+	int			i;
+
+	world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	for (others = 0; others < 2; others++)
+		for (i = 0; i < 500; i++)
+		{
+			int64_t		lease = zkl_manager_lease(w->worker.m);
+			uint32_t	r;
+
+			worker_tell(&w->worker, ZKL_EVENT(PROVE));
+			world_flush(w);
+			world_run(w);
+			world_sleep(w, t / 12);
+			CHECK(zkl_manager_lease(w->worker.m) > lease);
+			CHECK(i < 6 || zkl_manager_lease(w->worker.m) - w->worker.now >
+				  t * (others ? 60 : 62) / 100 - t / 12);
+			if (others == 0)
+				continue;
+			world_sleep(w, unit_random_below((uint32_t) (t / 12)));
+			r = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+			world_run(w);
+			world_release(w, r);
+			world_run(w);
+		}
+
+	/* Nobody asks any more. */
+	world_sleep(w, t);
+	zkl_manager_counters(w->worker.m, &before);
+	world_sleep(w, 2 * t);
+	zkl_manager_counters(w->worker.m, &after);
+	CHECK(after.batches - before.batches <= 12);
+	world_wind_up(w);
+}
+
+/*
  * What came lately may not have reached the leader: the lease of the first
  * batch after idleness counts from what an idle session asks every T/4.
  */
@@ -658,6 +705,7 @@ main(void)
 	RUN(lease_and_beats);
 	RUN(beats_of_many);
 	RUN(lease_if_it_breaks);
+	RUN(lease_if_asked);
 	RUN(lease_after_idleness);
 	RUN(lease_after_silence);
 	RUN(ids_go_back);
