@@ -95,10 +95,10 @@ known_of() {
 	done
 }
 
-# The server, its headers and, if that is packaged for it, pg_cron
+# The server, its headers and, if they are packaged for it, pg_cron and PL/Perl
 packages_of() {
 	echo "postgresql-$1" "postgresql-server-dev-$1"
-	known_of "postgresql-$1-cron"
+	known_of "postgresql-$1-cron" "postgresql-plperl-$1"
 }
 
 # Is anything missing but the server, whose name is not known before the

@@ -1,17 +1,19 @@
 /*
  * job.c
  *	  A job of zk_once(): its lock, its clock and its history in ZooKeeper, and the
- *	  turns that the current transaction has taken.
+ *	  turns that this session has taken.
  *
- * Owns how a job is read and written, the list of turns, in the transaction's memory,
- * and the epilogues of their holds.  Run by backends.  Takes no locks but the
- * distributed one of the job; waits for errands.
+ * Owns how a job is read and written, the list of turns that are not used up, and the
+ * epilogues of their holds.  Run by backends.  Takes no locks but the distributed one of
+ * the job; waits for errands.
  *
  * Must not know what SQL calls it, nor read any clock of this server.
  *
  * At most once: the turn is used up in ZooKeeper before the transaction
  * commits, while it can still fail.  The epilogue, wanted from then on until
- * the commit, takes that back.
+ * the commit, takes that back.  A run of several transactions has the turn for
+ * a session: whichever of them commits first uses it up, and until one does, no
+ * abort ends it.
  *
  * At least once: the transaction commits, and is on disk, before the turn is
  * used up.  The epilogue, wanted from the commit on, does that.
@@ -41,21 +43,28 @@
 
 #define MOST_WRITES	5			/* over as many connections */
 
-static List *turns = NIL;		/* of ZklTurn, in TopTransactionContext */
+static List *turns = NIL;		/* of ZklTurn, in TopMemoryContext */
 
 /* ---- the list ---- */
 
 /*
- * A turn lives with its hold: a subtransaction that rolls back ends both, and
- * may leave a turn behind in the list.
+ * A turn lives with its hold: a subtransaction that rolls back, or a run that fails, ends
+ * both, and may leave a turn behind in the list.
  */
 static ZklHold *
 hold_of(const ZklTurn *turn)
 {
-	ZklHold    *hold = zkl_hold_find(&turn->target, ZKL_EXCLUSIVE,
-									 ZKL_LIFETIME_TRANSACTION);
+	ZklHold    *hold = zkl_hold_find(&turn->target, ZKL_EXCLUSIVE, turn->lifetime);
 
 	return hold != NULL && hold->grant.token == turn->token ? hold : NULL;
+}
+
+static void
+free_turn(ZklTurn *turn)
+{
+	pfree(unconstify(char *, turn->target.path));
+	pfree(unconstify(char *, turn->target.name));
+	pfree(turn);
 }
 
 /*
@@ -74,9 +83,7 @@ forget_ended_turns(void)
 		if (hold_of(turn) != NULL)
 			continue;
 		turns = foreach_delete_current(turns, cell);
-		pfree(unconstify(char *, turn->target.path));
-		pfree(unconstify(char *, turn->target.name));
-		pfree(turn);
+		free_turn(turn);
 	}
 }
 
@@ -157,22 +164,35 @@ use_up_turn(ZklTurn *turn)
 {
 	ZklErrand  *set = zkl_errand_make(ZKL_ERRAND_SET, &turn->target,
 									  ZKL_HISTORY_NODE, 0);
+	bool		is_sent = turn->is_sent;
 	int			tries = 0;
 
 	set->version = turn->version;
 	set->length = turn->to_length;
 	memcpy(set->data, turn->to, turn->to_length);
+	turn->is_sent = true;
 	while (zkl_errand_run(set, &turn->target) == ZKL_RC_UNKNOWN)
 	{
 		if (++tries == MOST_WRITES)
 			zkl_refusal_raise_unreachable();
+		is_sent = true;
 	}
 	if (set->answer.rc == ZKL_RC_NONODE ||
-		(set->answer.rc == ZKL_RC_BADVERSION && !(tries > 0 && is_used_by_us(turn))))
+		(set->answer.rc == ZKL_RC_BADVERSION && !(is_sent && is_used_by_us(turn))))
 		raise_changed(turn);
 	if (set->answer.rc != ZKL_RC_OK && set->answer.rc != ZKL_RC_BADVERSION)
 		zkl_refusal_raise_failed(turn->target.name, ZKL_ERROR_ZOOKEEPER, set->answer.rc);
+	turn->is_used = true;
 	zkl_errand_free(set);
+}
+
+/* Whether this transaction is one that uses the turn up, and has yet to prepare that */
+static bool
+is_to_write(const ZklTurn *turn)
+{
+	if (turn->at_least_once)
+		return turn->lifetime == ZKL_LIFETIME_TRANSACTION && turn->slotno < 0;
+	return !turn->is_used;
 }
 
 /*
@@ -190,10 +210,11 @@ write_turns(void)
 		ZklTurn    *turn = lfirst(cell);
 		ZklHold    *hold = hold_of(turn);
 
-		if (hold == NULL || turn->slotno >= 0)
+		if (hold == NULL || !is_to_write(turn))
 			continue;
 		any = true;
-		prepare_epilogue(turn, hold->grant.slotno);
+		if (turn->slotno < 0)
+			prepare_epilogue(turn, hold->grant.slotno);
 		if (turn->at_least_once)
 			ForceSyncCommit();	/* or a crash could undo the commit */
 		else
@@ -207,23 +228,50 @@ write_turns(void)
 
 /* ---- the end ---- */
 
-/* The worker writes the wanted epilogues, before it gives the locks up. */
+/*
+ * The worker writes the wanted epilogues, before it gives the locks up.  What a session
+ * has, and no transaction has used up, stays.
+ */
 static void
 end_turns(bool committed)
 {
 	ListCell   *cell;
 
-	if (committed)
+	foreach(cell, turns)
 	{
-		foreach(cell, turns)
-		{
-			ZklTurn    *turn = lfirst(cell);
+		ZklTurn    *turn = lfirst(cell);
+		bool		is_over = committed && turn->slotno >= 0;
 
-			if (turn->slotno >= 0)
-				zkl_backend_slot_want_epilogue(turn->slotno, turn->at_least_once);
-		}
+		if (is_over && hold_of(turn) != NULL)
+			zkl_backend_slot_want_epilogue(turn->slotno, turn->at_least_once);
+		if (!is_over && turn->lifetime == ZKL_LIFETIME_SESSION && hold_of(turn) != NULL)
+			continue;
+		turns = foreach_delete_current(turns, cell);
+		free_turn(turn);
 	}
-	turns = NIL;
+}
+
+/*
+ * If the turn's note was made for a commit that failed then, both holds have an epilogue
+ * for a moment: the second one to be written finds it done.
+ */
+void
+zkl_job_pass_on(const ZklTarget *target)
+{
+	ZklTurn    *turn = zkl_job_find(target);
+	ZklHold    *hold = zkl_hold_find(target, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+	int			slotno;
+
+	if (turn == NULL || hold == NULL)
+		return;
+	slotno = turn->slotno;
+	turn->lifetime = ZKL_LIFETIME_TRANSACTION;
+	turn->token = hold->grant.token;
+	if (slotno < 0)
+		return;
+	prepare_epilogue(turn, hold->grant.slotno);
+	zkl_backend_slot_want_epilogue(turn->slotno, true);
+	zkl_backend_slot_want_epilogue(slotno, false);
 }
 
 /* ---- the beginning ---- */
@@ -232,11 +280,12 @@ void
 zkl_job_take(const ZklTurn *turn)
 {
 	static const ZklCommitStep step = {write_turns, end_turns};
-	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
-	ZklTurn    *taken = palloc(sizeof(ZklTurn));
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	ZklTurn    *taken;
 
 	zkl_commit_set_step(&step);
 	forget_ended_turns();
+	taken = palloc(sizeof(ZklTurn));
 	*taken = *turn;
 	taken->target.path = pstrdup(turn->target.path);
 	taken->target.name = pstrdup(turn->target.name);

@@ -1,10 +1,12 @@
 /*
  * job.h
  *	  A job of zk_once(): its lock, its clock and its history in ZooKeeper, and the
- *	  turns that the current transaction has taken.
+ *	  turns that this session has taken.
  *
- * A turn is a hold of transaction lifetime on the job's lock, and a note in the job's
- * history that it is used up.
+ * A turn is a hold on the job's lock, and a note in the job's history that it is used up.
+ * If the hold lasts for a transaction, that makes the note.  If it lasts for a session, as
+ * that of a run whose SQL may commit, the first of its transactions that commits makes the
+ * note of a turn "at most once", and none makes that of a turn "at least once".
  *
  * All functions that read or write wait for ZooKeeper, and raise error 08006 if it
  * cannot be reached within "zklock.connect_timeout"; zkl_job_lock waits as for any lock.
@@ -21,7 +23,8 @@
 typedef struct ZklTurn
 {
 	ZklTarget	target;			/* the job's lock */
-	int64		token;			/* of the hold that the turn lives with */
+	ZklLifetime lifetime;		/* of the hold that the turn lives with */
+	int64		token;			/* and its token */
 	ZklTurnId	id;
 	bool		at_least_once;	/* else at most once */
 	int32		version;		/* of the history, as it was read */
@@ -30,16 +33,24 @@ typedef struct ZklTurn
 	char		from[ZKL_MAX_NODE_DATA];	/* the history, as it was read */
 	char		to[ZKL_MAX_NODE_DATA];	/* and with this turn used up */
 	int			slotno;			/* of the hold, if it has an epilogue; or -1 */
+	bool		is_sent;		/* a write that uses it up was sent */
+	bool		is_used;		/* and was carried out */
 } ZklTurn;
 
 /*
- * A turn was taken, under the hold that has its token.  This keeps a copy as long
- * as that hold lives, or until the next turn is taken.
+ * A turn was taken, under the hold that has its token.  This keeps a copy until the turn
+ * is used up, or its hold ends.
  */
 extern void zkl_job_take(const ZklTurn *turn);
 
-/* The turn that this transaction has taken of a job, or NULL */
+/* The turn of a job that is taken and not used up, or NULL */
 extern ZklTurn *zkl_job_find(const ZklTarget *target);
+
+/*
+ * The last transaction of a session's turn, if that is not used up yet: from now on the
+ * turn lives with that transaction's hold on the job's lock.
+ */
+extern void zkl_job_pass_on(const ZklTarget *target);
 
 /*
  * Waits for the job's lock, until the transaction ends; returns its token.  It may be

@@ -7,9 +7,8 @@
  *
  * Must not know how a turn is used up, nor how a lock is granted.
  *
- * The statements may be CALLs that commit.  So the call has the lock for a session, until
- * it ends; and before that, its last transaction has it, too.  A turn is taken in the
- * first transaction, or in the last one: as soon or as late as its guarantee lets it.
+ * The statements may be CALLs that commit and roll back.  So the call has the lock, and
+ * the turn, for a session, until it ends; and before that, its last transaction has both.
  */
 #include "postgres.h"
 
@@ -186,30 +185,17 @@ take_lock(const Run *run)
 	return taken;
 }
 
-/* Whether the turn is free; then "at most once" has taken it for this transaction. */
-static bool
-may_run(const Run *run)
-{
-	if (!run->is_once)
-		return true;
-	return run->at_least_once ?
-		zkl_once_is_free(&run->lock, &run->id, run->called_ms) :
-		zkl_once_take(&run->lock, &run->id, false, run->called_ms);
-}
-
-/*
- * Under the lock.  False: there was nothing to do.  The turn is taken at the end also if
- * a statement has rolled back the transaction that had it.
- */
+/* Under the lock.  False: there was nothing to do. */
 static bool
 do_run(const Run *run)
 {
-	if (!may_run(run))
+	if (run->is_once &&
+		!zkl_once_take_for_session(&run->lock, &run->id, run->at_least_once, run->called_ms))
 		return false;
 	run_statements(run);
-	if (run->is_once)
-		(void) zkl_once_take(&run->lock, &run->id, run->at_least_once, run->called_ms);
 	(void) zkl_job_lock(&run->lock);
+	if (run->is_once)
+		zkl_job_pass_on(&run->lock);
 	return true;
 }
 

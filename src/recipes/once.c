@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "backend/hold.h"
 #include "backend/text.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -130,24 +131,33 @@ is_same_turn(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
 		turn->at_least_once == at_least_once;
 }
 
-/* Reads the job's history, under its lock; whether the turn is not used up */
+/* Takes a turn whose job, lifetime and token are known, under the job's lock. */
 static bool
-read_free(ZklTurn *turn, ZklHistory *history, const ZklTurnId *id, int64 now_ms)
+take_locked(ZklTurn *turn, const ZklTurnId *id, bool at_least_once, int64 now_ms)
 {
-	zkl_job_read(turn, history, zkl_jobs_check_room);
-	if (!zkl_history_has(history, id, now_ms))
-		return true;
-	warn_if_ahead(&turn->target, history, id, now_ms);
-	return false;
+	ZklHistory	history;
+
+	zkl_job_read(turn, &history, zkl_jobs_check_room);
+	if (zkl_history_has(&history, id, now_ms))
+	{
+		warn_if_ahead(&turn->target, &history, id, now_ms);
+		return false;
+	}
+	turn->id = *id;
+	turn->at_least_once = at_least_once;
+	turn->to_length = zkl_history_write(&history, id, now_ms, turn->to);
+	zkl_job_take(turn);
+	return true;
 }
 
 bool
-zkl_once_is_free(const ZklTarget *job, const ZklTurnId *id, int64 called_ms)
+zkl_once_take_for_session(const ZklTarget *job, const ZklTurnId *id, bool at_least_once,
+						  int64 called_ms)
 {
-	ZklTurn		turn = {.target = *job};
-	ZklHistory	history;
+	ZklTurn		turn = {.target = *job,.lifetime = ZKL_LIFETIME_SESSION};
 
-	return read_free(&turn, &history, id, called_ms);
+	turn.token = zkl_hold_find(job, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION)->grant.token;
+	return take_locked(&turn, id, at_least_once, called_ms);
 }
 
 /*
@@ -160,8 +170,7 @@ bool
 zkl_once_take(const ZklTarget *job, const ZklTurnId *id, bool at_least_once, int64 called_ms)
 {
 	ZklTurn    *had = zkl_job_find(job);
-	ZklTurn		turn = {0};
-	ZklHistory	history;
+	ZklTurn		turn = {.target = *job,.lifetime = ZKL_LIFETIME_TRANSACTION};
 	int64		now_ms;
 
 	if (had != NULL && is_same_turn(had, id, at_least_once))
@@ -177,18 +186,11 @@ zkl_once_take(const ZklTarget *job, const ZklTurnId *id, bool at_least_once, int
 		bad_argument("called_at must not be in the future");
 	if (called_ms != 0)
 		now_ms = called_ms;
-	turn.target = *job;
 	turn.token = zkl_job_lock(job);
-	if (!read_free(&turn, &history, id, now_ms))
-	{
-		zkl_job_unlock(job);
-		return false;
-	}
-	turn.id = *id;
-	turn.at_least_once = at_least_once;
-	turn.to_length = zkl_history_write(&history, id, now_ms, turn.to);
-	zkl_job_take(&turn);
-	return true;
+	if (take_locked(&turn, id, at_least_once, now_ms))
+		return true;
+	zkl_job_unlock(job);
+	return false;
 }
 
 /* ---- forgetting ---- */

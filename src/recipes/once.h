@@ -21,7 +21,12 @@ extern bool zkl_once_is_at_least(const text *guarantee);
 extern bool zkl_once_take(const ZklTarget *job, const ZklTurnId *id, bool at_least_once,
 						  int64 called_ms);
 
-/* Whether that turn is not used up, for a session that has the job's lock */
-extern bool zkl_once_is_free(const ZklTarget *job, const ZklTurnId *id, int64 called_ms);
+/*
+ * Takes the turn for a session that has the job's lock, in the period of called_ms.  It
+ * has the turn until that lock ends, or the turn is used up or passed on: see job.h.
+ * False: it was used up.
+ */
+extern bool zkl_once_take_for_session(const ZklTarget *job, const ZklTurnId *id,
+									  bool at_least_once, int64 called_ms);
 
 #endif							/* ZKL_RECIPES_ONCE_H */

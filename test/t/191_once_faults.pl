@@ -325,6 +325,44 @@ is($s2->query("SELECT zk_once_key('/j$job', 'k2')"), 'f', 'the other turn is use
 used_ok(1, 'at_most_once: noted, lock lost, others noted, aborted');
 $s1->close;
 
+# ---- a run whose commit fails, and which goes on ----
+
+# PL/pgSQL cannot do that.  What is noted for that commit is as good as any note: the next
+# commit of the run uses the turn up, and if there is none, it is taken back.
+SKIP:
+{
+	skip 'no PL/Perl', 1
+	  if $one->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'plperl'") == 0;
+	my $fail = q{spi_exec_query("INSERT INTO remote VALUES ('fail')"); eval { spi_commit() };};
+	my $work = q{spi_exec_query("INSERT INTO runs VALUES ('perl')");};
+	my %bodies = (
+		"$fail $work spi_commit(); die;" => [ '38000', 1, 't' ],
+		"$fail $fail spi_rollback(); $work spi_commit(); spi_commit(); die;" => [ '38000', 1, 't' ],
+		"$fail $work" => [ '', 1, 'f' ],
+		"$fail spi_rollback(); $work" => [ '', 1, 'f' ],
+		"$fail $work die;" => [ '38000', 0, 't' ]);
+
+	$one->safe_psql('postgres', 'CREATE EXTENSION plperl');
+	$s1 = $test->session($one);
+	foreach my $body (sort keys %bodies)
+	{
+		my ($sqlstate, $commits, $free_at_least) = @{ $bodies{$body} };
+
+		$s1->query("CREATE OR REPLACE PROCEDURE perl() LANGUAGE plperl AS \$\$ $body \$\$");
+		foreach my $guarantee ('at_most_once', 'at_least_once')
+		{
+			$job++;
+			$s1->query('TRUNCATE runs');
+			is($s1->error("CALL zk_run_once('/j$job', '1 day', 'CALL perl()', guarantee => '$guarantee')"),
+				$sqlstate, "$guarantee: $body");
+			is($test->look($one, 'SELECT count(*) FROM runs'), $commits, 'what it committed');
+			is($s2->query("SELECT zk_once('/j$job', '1 day')"),
+				$guarantee eq 'at_least_once' ? $free_at_least : $commits ? 'f' : 't', 'the turn');
+		}
+	}
+	$s1->close;
+}
+
 # ---- all at once, and nothing holds ----
 
 my $seed = $ENV{ONCE_SEED} // int(rand(1_000_000));

@@ -114,6 +114,54 @@ foreach my $guarantee ('at_most_once', 'at_least_once')
 	answer_like($s, $call, qr/^t\|/, "$guarantee: SQL that rolls back");
 	answer_like($other, $call, qr/^f\|skipped/, "$guarantee: uses the turn up, too");
 }
+
+# Whatever a run does with transactions before it fails: what it has committed counts as
+# a run, in the first transaction that commits and not before.
+my $work = 'INSERT INTO done VALUES (7);';
+my %bodies = (
+	'ROLLBACK; %s COMMIT;' => 1,
+	'%s ROLLBACK; ROLLBACK; %s COMMIT; ROLLBACK;' => 1,
+	'ROLLBACK AND CHAIN; %s COMMIT AND CHAIN;' => 1,
+	'ROLLBACK; BEGIN %s RAISE unique_violation; EXCEPTION WHEN unique_violation THEN END; ROLLBACK; %s COMMIT;' => 1,
+	'COMMIT; ROLLBACK; %s COMMIT;' => 1,
+	'%s ROLLBACK;' => 0,
+	'BEGIN %s RAISE unique_violation; EXCEPTION WHEN unique_violation THEN END; %s ROLLBACK AND CHAIN; %s' => 0);
+my $n = 0;
+foreach my $body (sort keys %bodies)
+{
+	my ($commits, $sql) = ($bodies{$body}, $body =~ s/%s/$work/gr);
+
+	$n++;
+	$root->query("CREATE PROCEDURE fails_$n() LANGUAGE plpgsql AS"
+		  . " \$\$BEGIN $sql RAISE division_by_zero; END\$\$");
+	foreach my $guarantee ('at_most_once', 'at_least_once')
+	{
+		my $call = "CALL zk_run_once('/t/$n/$guarantee', '1 day', 'CALL fails_$n()', guarantee => '$guarantee')";
+		my $again = !$commits || $guarantee eq 'at_least_once';
+
+		$root->query('TRUNCATE done');
+		is($s->error($call), '22012', "$body $guarantee: fails");
+		is($s->error($call), $again ? '22012' : '', ($again ? 'runs' : 'does not run') . ' again');
+		is($test->look($one, $steps), $commits ? $again ? '{7,7}' : '{7}' : '{}', 'and commits as often');
+	}
+}
+$root->query(<<'EOS');
+CREATE PROCEDURE around(job text) LANGUAGE plpgsql AS $$
+DECLARE
+	ran boolean;
+	message text;
+BEGIN
+	CALL zk_run_once(job, '1 day', 'CALL begins_anew(); CALL in_steps()', ran => ran, message => message);
+	ROLLBACK;
+END $$;
+EOS
+foreach my $time (1, 2)
+{
+	$root->query('TRUNCATE done');
+	$s->query("CALL around('/r/around')");
+	is($test->look($one, $steps), $time == 1 ? '{1,2}' : '{}', "a rollback around a run that committed: call $time");
+}
+
 $root->query('TRUNCATE done');
 answer_like($s, "zk_run_exclusive('/e/c', 'CALL in_steps(); INSERT INTO done VALUES (3); DO ''BEGIN COMMIT; END''')",
 	qr/^t\|/, 'several statements');
