@@ -1296,6 +1296,13 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_fence_trigger() IS
 'trigger that calls zk_fence() for its argument with the token in zklock.fencing_token';
 
+CREATE FUNCTION zk_fence_table(relation regclass, name text)
+RETURNS integer
+AS 'MODULE_PATHNAME', 'zkl_sql_fence_table'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_fence_table(regclass, text) IS
+'create such triggers on a table, its partitions and the tables that inherit from it; returns on how many tables';
+
 --
 -- Only superusers can call these functions, until they grant them to others, and
 -- members of pg_monitor can look.  Everybody can call the functions that release or
@@ -1353,7 +1360,8 @@ REVOKE ALL ON ROUTINE
 	zk_revoke(text, name, text),
 	zk_fence(text, bigint),
 	zk_fence_reset(text, bigint),
-	zk_fence_trigger()
+	zk_fence_trigger(),
+	zk_fence_table(regclass, text)
 FROM PUBLIC;
 
 REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_server, zk_stat_locks, zk_lock_waits,

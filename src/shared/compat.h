@@ -60,6 +60,9 @@
 	} \
 	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS)
 
+/* Whether a foreign table can have a trigger for TRUNCATE */
+#define ZKL_FOREIGN_TRUNCATE_TRIGGERS	(PG_VERSION_NUM >= 160000)
+
 /* The number of this process's PGPROC */
 static inline int
 zkl_compat_my_procno(void)

@@ -1,6 +1,7 @@
 # zk_fence().  The worked example of docs/guarantees.md: the statements that it shows are
 # the ones that run here, on a server without zklock's library, and a holder that was
-# stopped too long is refused.  Then what else a fence does, and for whom.
+# stopped too long is refused.  Then what else a fence does, and for whom; and each way
+# to write to a table that is fenced, its partitions and the tables that inherit from it.
 
 use strict;
 use warnings;
@@ -131,6 +132,133 @@ $keeper->query("SELECT zk_grant('/f', 'worker', 'fence')");
 is($role->error("SELECT zk_fence('/f', 8)"), '', 'with the right one it may');
 $role->query("SET zklock.fencing_token = '8'");
 is($role->error('INSERT INTO rows VALUES (1)'), '', 'a trigger is the table owner\'s');
+
+# ---- each way to write
+
+$keeper->query($_) foreach split /;\n/, <<'EOS';
+CREATE TABLE plain (n int, k int);
+CREATE TABLE keyed (n int PRIMARY KEY, k int);
+CREATE VIEW plain_view AS SELECT * FROM plain;
+CREATE TABLE referenced (n int PRIMARY KEY);
+CREATE TABLE referring (n int REFERENCES referenced ON DELETE CASCADE, k int);
+CREATE TABLE parts (n int, k int) PARTITION BY RANGE (n);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (20) PARTITION BY RANGE (n);
+CREATE TABLE parts_21 PARTITION OF parts_2 FOR VALUES FROM (10) TO (20);
+CREATE TABLE parent (n int, k int);
+CREATE TABLE child () INHERITS (parent);
+CREATE TABLE grandchild () INHERITS (child);
+EOS
+is($keeper->query("SELECT zk_fence_table('$_->[0]', '/writes')"), $_->[1], "$_->[0]: tables that are fenced")
+  foreach [ 'plain', 1 ], [ 'keyed', 1 ], [ 'referring', 1 ], [ 'parts', 4 ], [ 'parent', 3 ], [ 'parts', 4 ];
+
+sub later
+{
+	$keeper->query('CREATE TABLE parts_3 PARTITION OF parts FOR VALUES FROM (20) TO (30)');
+	$keeper->query('CREATE TABLE loose (n int, k int); ALTER TABLE parts ATTACH PARTITION loose FOR VALUES FROM (30) TO (40)');
+	return $keeper->query('CREATE TABLE stepchild () INHERITS (parent)');
+}
+
+my %number = (parts_2 => 10, parts_21 => 10, parts_3 => 20, loose => 30);
+
+# What a role sends to write to a table, and puts into it by COPY
+sub writes
+{
+	my ($table) = @_;
+	my $n = $number{$table} // 0;
+
+	return (
+		"INSERT INTO $table VALUES ($n, 1)",
+		"UPDATE $table SET k = 2",
+		"MERGE INTO $table t USING (VALUES ($n)) v (n) ON t.n = v.n WHEN MATCHED THEN UPDATE SET k = 3",
+		"MERGE INTO $table t USING (VALUES ($n)) v (n) ON false WHEN NOT MATCHED THEN INSERT VALUES ($n + 1, 4)",
+		"DELETE FROM $table",
+		"COPY $table FROM STDIN;\n" . ($n + 2) . "\t5\n\\.\n",
+		"TRUNCATE $table");
+}
+
+# The error of a write by that role, with that token
+sub error_of_write
+{
+	my ($write, $mine) = @_;
+	my $error = '';
+
+	$role->query("SET zklock.fencing_token = '$mine'");
+	return $role->error($write) if $write !~ /^COPY/;
+	$plain->psql('postgres', "\\set VERBOSITY verbose\nSET zklock.fencing_token = '$mine';\n$write",
+		stderr => \$error, extra_params => [ '-U', 'worker' ]);
+	return $error =~ /ERROR:  (\w+):/ ? $1 : $error;
+}
+
+# All ways to write to a table are let through with one token, and refused with another one.
+sub writes_ok
+{
+	my ($table, %seen) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$keeper->query("GRANT ALL ON $table TO worker");
+	foreach my $write (writes($table))
+	{
+		my ($what) = $write =~ /^(\w+)/;
+		my $expected = $seen{$what} // 1 ? 'ZK001' : '';
+
+		$keeper->query("INSERT INTO $table VALUES (" . ($number{$table} // 0) . ', 0)');
+		is(error_of_write($write, 19), $expected, "$table: a stale token, $what: " . ($expected ? 'refused' : 'not seen'));
+		$keeper->query("INSERT INTO $table VALUES (" . ($number{$table} // 0) . ', 0)');
+		is(error_of_write($write, 20), '', "$table: a good token, $what: it writes");
+	}
+	return;
+}
+
+$keeper->query("SET zklock.fencing_token = '20'");
+writes_ok($_) foreach qw(plain parts parts_1 parts_2 parts_21 parent child grandchild);
+$keeper->query('GRANT ALL ON plain_view, keyed, referenced, referring TO worker; INSERT INTO keyed VALUES (0, 0); INSERT INTO referenced VALUES (1); INSERT INTO referring VALUES (1, 1)');
+is(error_of_write($_, 19), 'ZK001', "$_: refused")
+  foreach 'INSERT INTO plain_view VALUES (5, 5)', 'DELETE FROM referenced',
+  'INSERT INTO keyed VALUES (0, 1) ON CONFLICT (n) DO UPDATE SET k = 9',
+  'WITH x AS (INSERT INTO plain VALUES (6, 6) RETURNING n) SELECT n FROM x',
+  'DO $$ BEGIN UPDATE plain SET k = 1; END $$', 'TRUNCATE referenced CASCADE';
+
+# What comes later, as the page says
+later();
+writes_ok($_, TRUNCATE => 0) foreach 'parts_3', 'loose';
+writes_ok('stepchild', map { $_ => 0 } qw(INSERT UPDATE MERGE DELETE COPY TRUNCATE));
+is(error_of_write('UPDATE parent SET k = 5', 19), 'ZK001', 'by the name of the parent: refused');
+is($keeper->query("SELECT zk_fence_table('parts', '/writes')"), 6, 'they are fenced');
+is($keeper->query("SELECT zk_fence_table('parent', '/writes')"), 4, 'as are these');
+writes_ok($_) foreach qw(parts_3 loose stepchild);
+
+# A token passes once for many rows, but only as long as nothing else may have.
+$keeper->query('CREATE TABLE parts_4 PARTITION OF parts FOR VALUES FROM (40) TO (50); GRANT ALL ON parts_4 TO worker');
+$keeper->query('GRANT EXECUTE ON FUNCTION zk_fence TO worker');
+$role->query("SET zklock.fencing_token = '30'");
+$role->query("BEGIN; INSERT INTO parts_4 VALUES (40, 1), (41, 1)");
+$role->query("SELECT zk_fence('/writes', 31); SAVEPOINT s");
+is($role->error('INSERT INTO parts_4 VALUES (42, 1)'), 'ZK001', 'a higher token of the same transaction');
+$role->query("ROLLBACK; BEGIN; SAVEPOINT s; INSERT INTO parts_4 VALUES (40, 1); ROLLBACK TO s");
+$keeper->query("SELECT zk_fence('/writes', 31)");
+is($role->error('INSERT INTO parts_4 VALUES (40, 1)'), 'ZK001', 'one of another transaction, behind a savepoint');
+$role->query('ROLLBACK');
+
+# What is refused, and what PostgreSQL can fence
+$keeper->query('CREATE FOREIGN DATA WRAPPER none; CREATE SERVER none FOREIGN DATA WRAPPER none');
+$keeper->query('CREATE FOREIGN TABLE remote (n int) SERVER none');
+is($keeper->query("SELECT zk_fence_table('remote', '/writes')"), 1, 'a foreign table');
+is($keeper->error("SELECT zk_fence_table('plain_view', '/writes')"), '42809', 'no view');
+is($keeper->error("SELECT zk_fence_table($_)"), '22004', $_) foreach "NULL, '/writes'", "'plain', NULL";
+is($keeper->error("SELECT zk_fence_table('plain', 'writes')"), '22023', 'no name of a lock');
+$keeper->query("SELECT zk_fence_table('plain', '/it''s \\ 1')");
+is($role->error('INSERT INTO plain VALUES (7, 7)'), '', 'a name of all kinds of characters');
+is($keeper->query("SELECT token FROM zk_fences WHERE name = '/it''s \\ 1'"), 30, 'has passed');
+is($role->error("SELECT zk_fence_table('plain', '/writes')"), '42501', 'not everybody may call it');
+$keeper->query('GRANT EXECUTE ON FUNCTION zk_fence_table, zk_fence_trigger TO worker; REVOKE TRIGGER ON plain FROM worker');
+is($role->error("SELECT zk_fence_table('plain', '/writes')"), '42501', 'nor on any table');
+$keeper->query('CREATE TABLE own (n int); ALTER TABLE own OWNER TO worker');
+is($role->query("SELECT zk_fence_table('own', '/f')"), 1, 'but on its own');
+is($role->error("SELECT zk_fence_table('own', '/f/g')") . $role->error("SELECT zk_fence_table('own', '/secret')"),
+	'', 'with a name that it may fence');
+$keeper->query("SELECT zk_grant('/secret', 'pg_monitor', 'fence')");
+is($role->error("SELECT zk_fence_table('own', '/secret')"), '42501', 'not with another one');
 
 # ---- a dump keeps them
 
