@@ -50,13 +50,13 @@ zkl_hooks_timer(const ZklManager *m)
 }
 
 bool
-zkl_hooks_claim(const ZklManager *m, const ZklUuid *uuid)
+zkl_hooks_disown(const ZklManager *m, const char *name)
 {
 	const ZklWingState *w;
 
 	for (w = m->wings; w->wing != NULL; w++)
 	{
-		if (w->wing->claims != NULL && w->wing->claims(w->state, uuid))
+		if (w->wing->disowns != NULL && w->wing->disowns(w->state, name))
 			return true;
 	}
 	return false;

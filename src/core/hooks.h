@@ -69,14 +69,17 @@ struct ZklWing
 	/* There is a znode whose name begins with a dot. */
 	void		(*found) (void *wing, const char *path);
 
-	/* Whether it knows of a znode that has this id for a name */
-	bool		(*claims) (const void *wing, const ZklUuid *uuid);
+	/*
+	 * Whether a znode of this name is one of its kind that it does not know
+	 * of, nor will: if it is of our session, it is deleted
+	 */
+	bool		(*disowns) (const void *wing, const char *name);
 
 	/* ---- words ---- */
 
 	/*
-	 * Whether others may read something in ZooKeeper that has the id of a
-	 * znode for a name, and tells of its holder
+	 * Whether others may read something in ZooKeeper that is named by the id
+	 * of a znode, and tells of its holder
 	 */
 	bool		(*may_tell) (const void *wing, const ZklUuid *uuid);
 
@@ -104,7 +107,7 @@ extern void zkl_hooks_end(ZklManager *m);
 
 /* What the wings say together */
 extern int64_t zkl_hooks_timer(const ZklManager *m);
-extern bool zkl_hooks_claim(const ZklManager *m, const ZklUuid *uuid);
+extern bool zkl_hooks_disown(const ZklManager *m, const char *name);
 extern bool zkl_hooks_may_tell(const ZklManager *m, const ZklUuid *uuid);
 
 /* The state of this wing; NULL: the manager has no such wing. */

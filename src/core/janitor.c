@@ -13,7 +13,7 @@
  * request has to wait behind a node, it looks whose node that is (reads_reply.c).
  * And if a node whose id this manager made is in the way of a try or of a permit,
  * that node is looked at (probe.c, decide.c).  A wing can have it look at a znode
- * whose name is an id, and which no request and no wing claims.
+ * that it disowns.
  *
  * If a question gets an error for an answer, it is asked again after a while, as
  * often as it takes; only what we may not read is left out.  The walk is over when a
@@ -210,19 +210,6 @@ is_claimed(ZklManager *m, const char *name, bool *contends)
 	return true;
 }
 
-/*
- * The same of a name that is just an id: a wing claims it, or will claim it as that
- * of a request's znode.
- */
-static bool
-is_claimed_by_wing(const ZklManager *m, const char *name)
-{
-	ZklUuid		uuid;
-
-	return !zkl_uuid_parse(name, &uuid) || !zkl_uuid_is_zklock(&uuid) ||
-		zkl_node_find(m, &uuid) != NULL || zkl_hooks_claim(m, &uuid);
-}
-
 /* A heartbeat node of this session, neither the one in use nor the next */
 static bool
 is_old_heartbeat(ZklManager *m, const char *path)
@@ -290,7 +277,7 @@ is_to_go(ZklManager *m, const char *path, const ZklReply *reply)
 
 	return reply->stat.ephemeral_owner == m->session.id &&
 		(is_old_heartbeat(m, path) || !is_claimed(m, name, &contends) ||
-		 !is_claimed_by_wing(m, name));
+		 zkl_hooks_disown(m, name));
 }
 
 static void

@@ -34,7 +34,7 @@ extern void zkl_janitor_stop(ZklManager *m);
 /* Begins a walk through all directories once the connection is proved. */
 extern void zkl_janitor_want(ZklManager *m);
 
-/* Deletes a znode if it is of our session and nobody claims it. */
+/* Deletes a znode if it is of our session, and its wing disowns it. */
 extern void zkl_janitor_ask(ZklManager *m, const char *path);
 
 #endif							/* ZKL_CORE_JANITOR_H */

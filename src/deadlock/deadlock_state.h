@@ -46,6 +46,7 @@ typedef struct ZklPublication
 {
 	ZklWrite	write;			/* NONE: it exists */
 	struct ZklDeadlock *d;		/* whose it is */
+	char		name[ZKL_MAX_WAIT_NAME + 1];
 	ZklUuid		uuid;			/* of the znode that is held */
 	ZklWait    *wait;			/* NULL: it is only to be deleted */
 	uint32_t	attempts;		/* that were refused */
@@ -63,6 +64,7 @@ typedef struct ZklPublications
 {
 	ZklTable	by_uuid;
 	ZklList		all;
+	uint64_t	made;			/* so far */
 	bool		unsettled;		/* some are */
 	bool		leftovers;		/* a former worker may have left some */
 	bool		unlisted;		/* and they are to be found */
@@ -128,7 +130,8 @@ typedef struct ZklVerdict
 	ZklWait    *wait;
 	uint64_t	submitted;		/* the request's, to tell reuse */
 	ZklUuid		uuid;			/* of the znode that waits */
-	ZklUuid		publication;	/* one of those that it deletes */
+	char		publication[ZKL_MAX_WAIT_NAME + 1]; /* one of those that it
+													 * deletes */
 	ZklDeadlockSteps *steps;
 	uint64_t	deadlocks;		/* so far */
 } ZklVerdict;

@@ -58,6 +58,14 @@ find_listed(const ZklDeadlock *d, const ZklUuid *uuid)
 	return NULL;
 }
 
+static const char *
+copy_name(ZklDeadlock *d, const char *name)
+{
+	size_t		size = strlen(name) + 1;
+
+	return memcpy(zkl_found_take(d, size), name, size);
+}
+
 static void
 make_entries(ZklDeadlock *d, const ZklReply *reply)
 {
@@ -73,8 +81,9 @@ make_entries(ZklDeadlock *d, const ZklReply *reply)
 	{
 		ZklEntry   *entry = &d->search.found.entries[d->search.found.nentries];
 
-		if (!zkl_uuid_parse(reply->children[i], &entry->uuid))
+		if (!zkl_znode_parse_wait(reply->children[i], &entry->uuid))
 			continue;
+		entry->name = copy_name(d, reply->children[i]);
 		d->search.found.nentries++;
 		zkl_list_append(zkl_table_bucket(&d->search.found.by_uuid,
 										 zkl_table_hash(entry->uuid.bytes,
@@ -273,7 +282,7 @@ look_at_directory(ZklDeadlock *d, ZklFoundDirectory *directory)
 static void
 get_entry(ZklDeadlock *d, ZklEntry *entry)
 {
-	const ZklPublication *ours = zkl_publication_find(d, &entry->uuid);
+	const ZklPublication *ours = zkl_publication_find(d, entry->name);
 
 	if (ours != NULL && ours->wait != NULL && ours->czxid != 0)
 	{
@@ -281,7 +290,7 @@ get_entry(ZklDeadlock *d, ZklEntry *entry)
 		return;
 	}
 	zkl_operations_read(d->m, ZKL_DEADLOCK_GET, NULL, NULL, ZKL_SEND_GET,
-						zkl_publication_path(d, &entry->uuid), false);
+						zkl_publication_path(d, entry->name), false);
 	entry->state = ZKL_READ_SENT;
 	entry->order = d->m->operations.order;
 	d->search.found.under_way++;

@@ -20,7 +20,8 @@ typedef enum ZklReadState
 /* A publication */
 typedef struct ZklEntry
 {
-	ZklUuid		uuid;
+	const char *name;
+	ZklUuid		uuid;			/* of the znode that is held */
 	ZklReadState state;
 	uint64_t	order;			/* of the operation that reads it */
 	int64_t		czxid;

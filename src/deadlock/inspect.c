@@ -52,7 +52,7 @@ dump_publications(const ZklDump *to, const ZklWait *w)
 		ZklLine		line;
 
 		zkl_line_begin(&line);
-		zkl_line_uuid(&line, &p->uuid);
+		zkl_line_put(&line, "name=%s", p->name);
 		zkl_dump_place(&line, &p->write);
 		zkl_line_put(&line, "czxid=0x%" PRIx64, p->czxid);
 		zkl_dump_item(to, w->r->lock, "publication", w->r->id, &line);
@@ -101,8 +101,10 @@ check_publication(const ZklDeadlock *d, const ZklPublication *p)
 {
 	const ZklRequest *held = zkl_node_find(d->m, &p->uuid);
 
-	if (zkl_publication_find(d, &p->uuid) != p)
+	if (zkl_publication_find(d, p->name) != p)
 		return "a publication cannot be found, or there are two of a name";
+	if (p->wait != NULL && zkl_publication_of(d, &p->uuid) != p)
+		return "a znode is published twice";
 	if (!zkl_write_is_in_place(&p->write))
 		return "the publications to be written and their lists differ";
 	if (p->wait == NULL)

@@ -7,13 +7,14 @@
  * to be published.
  *
  * A publication is named by the id of a znode that is held, and says what its
- * holder waits for.  It is never rewritten: its czxid is its place among all
- * publications, and a check that it exists proves what it says.
+ * holder waits for.  It is never rewritten, and its name never used again: its
+ * czxid is its place among all publications, and a check that it exists proves that
+ * it has said so ever since.
  *
  * They are written in batches; one without a write exists.  No batch without an
  * answer can be applied once the connection is proved, so a listing settles what is
- * unsettled.  None is deleted alone: such a delete may come late, and take the next
- * one of that name.
+ * unsettled.  None is deleted alone: such a delete may come late, and a listing
+ * before it would tell nothing.
  */
 #include <string.h>
 
@@ -43,8 +44,9 @@ publication_bucket(const ZklDeadlock *d, const ZklUuid *uuid)
 }
 
 ZklPublication *
-zkl_publication_find(const ZklDeadlock *d, const ZklUuid *uuid)
+zkl_publication_of(const ZklDeadlock *d, const ZklUuid *uuid)
 {
+	ZklPublication *found = NULL;
 	ZklLink    *link,
 			   *after;
 
@@ -54,16 +56,39 @@ zkl_publication_find(const ZklDeadlock *d, const ZklUuid *uuid)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, by_uuid, link);
 
-		if (zkl_uuid_equal(&p->uuid, uuid))
+		if (zkl_uuid_equal(&p->uuid, uuid) && (found == NULL || p->wait != NULL))
+			found = p;
+	}
+	return found;
+}
+
+ZklPublication *
+zkl_publication_find(const ZklDeadlock *d, const char *name)
+{
+	ZklUuid		uuid;
+	ZklLink    *link,
+			   *after;
+
+	if (!zkl_znode_parse_wait(name, &uuid))
+		return NULL;
+	zkl_foreach(link, after, publication_bucket(d, &uuid))
+	{
+		ZklPublication *p = zkl_container(ZklPublication, by_uuid, link);
+
+		if (strcmp(p->name, name) == 0)
 			return p;
 	}
 	return NULL;
 }
 
 bool
-zkl_publication_claims(const void *wing, const ZklUuid *uuid)
+zkl_publication_disowns(const void *wing, const char *name)
 {
-	return zkl_publication_find(wing, uuid) != NULL;
+	const ZklDeadlock *d = wing;
+	ZklUuid		uuid;
+
+	return zkl_znode_parse_wait(name, &uuid) && zkl_uuid_is_zklock(&uuid) &&
+		zkl_node_find(d->m, &uuid) == NULL && zkl_publication_find(d, name) == NULL;
 }
 
 /* A former worker has published no id of a znode that this one has made. */
@@ -72,18 +97,18 @@ zkl_publication_may_exist(const void *wing, const ZklUuid *uuid)
 {
 	const ZklDeadlock *d = wing;
 
-	return zkl_publication_find(d, uuid) != NULL ||
+	return zkl_publication_of(d, uuid) != NULL ||
 		((d->publications.leftovers || d->publications.unlisted) &&
 		 !zkl_node_made_uuid(d->m, uuid));
 }
 
 char *
-zkl_publication_path(ZklDeadlock *d, const ZklUuid *uuid)
+zkl_publication_path(ZklDeadlock *d, const char *name)
 {
-	char		name[1 + ZKL_UUID_TEXT + 1] = "/";
+	char		below[1 + ZKL_MAX_WAIT_NAME + 1] = "/";
 
-	zkl_uuid_format(uuid, name + 1);
-	return zkl_actions_join(d->m, d->m->root, ZKL_WAITS_DIRECTORY, name);
+	strcpy(below + 1, name);
+	return zkl_actions_join(d->m, d->m->root, ZKL_WAITS_DIRECTORY, below);
 }
 
 /* Whether it is pending, to be created or to be deleted */
@@ -94,12 +119,14 @@ is_pending(const ZklPublication *p, const ZklWriter *by)
 }
 
 static ZklPublication *
-make(ZklDeadlock *d, const ZklUuid *uuid, const char *data, size_t length)
+make(ZklDeadlock *d, const ZklUuid *uuid, const char *name, const char *data,
+	 size_t length)
 {
 	ZklPublication *p = zkl_memory_alloc(d->m, sizeof(ZklPublication) + length);
 
 	memset(p, 0, sizeof(ZklPublication));
 	p->d = d;
+	strcpy(p->name, name);
 	p->uuid = *uuid;
 	p->data_length = length;
 	memcpy(p->data, data, length);
@@ -138,6 +165,8 @@ zkl_publication_make(ZklDeadlock *d, const ZklRequest *held, ZklWait *wait,
 {
 	ZklWaitData data;
 	char		text[ZKL_MAX_WAIT_DATA];
+	char		name[ZKL_MAX_WAIT_NAME + 1];
+	bool		again = ZKL_MUTANT(NAME_REUSED);
 	ZklPublication *p;
 
 	memset(&data, 0, sizeof(data));
@@ -150,7 +179,10 @@ zkl_publication_make(ZklDeadlock *d, const ZklRequest *held, ZklWait *wait,
 	data.holder_pid = held->pid;
 	data.waiter_pid = wait->r->pid;
 	data.every_ms = (int32_t) (wait->patience / 1000);
-	p = make(d, &held->node.uuid, text, zkl_node_data_format_wait(&data, text));
+	zkl_znode_wait_name(&held->node.uuid, again ? 0 : d->m->config.worker_start,
+						again ? 0 : ++d->publications.made, name);
+	p = make(d, &held->node.uuid, name, text,
+			 zkl_node_data_format_wait(&data, text));
 	p->wait = wait;
 	zkl_waits_add(wait, &p->of_wait);
 	zkl_write_pend(d->m, &p->write, &zkl_publication_creation,
@@ -180,7 +212,7 @@ publication_of(const ZklWrite *w)
 static size_t
 publication_bytes(const ZklWrite *w)
 {
-	return ZKL_MAX_ROOT + ZKL_UUID_TEXT + publication_of(w)->data_length +
+	return ZKL_MAX_ROOT + ZKL_MAX_WAIT_NAME + publication_of(w)->data_length +
 		ZKL_OPERATION_BYTES;
 }
 
@@ -220,7 +252,7 @@ fill_creation(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 	make_directory(p->d, form);
 	memcpy(data, p->data, p->data_length);
 	op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
-	op->path = zkl_publication_path(p->d, &p->uuid);
+	op->path = zkl_publication_path(p->d, p->name);
 	op->version = -1;
 	op->data = data;
 	op->data_length = p->data_length;
@@ -234,29 +266,23 @@ fill_retraction(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 	(void) m;
 	(void) form;
 	op->kind = ZKL_MULTI_DELETE;
-	op->path = zkl_publication_path(p->d, &p->uuid);
+	op->path = zkl_publication_path(p->d, p->name);
 	op->version = -1;
 }
 
-/* If one of them cannot be created, neither can the others. */
+/*
+ * If one of them cannot be created, neither can the others; but if only its name is
+ * taken, by somebody else, the next one has another name.
+ */
 static void
 creation_refused(ZklDeadlock *d, ZklPublication *p, const ZklOutcome *o)
 {
 	bool		shared = o->by == &zkl_publication_creation;
+	bool		taken = o->rc == ZKL_RC_NODEEXISTS;
 
-	if (o->culprit && o->rc == ZKL_RC_NODEEXISTS)
-	{
-		/* We do not know what it says. */
-		ZklWait    *wait = p->wait;
-
-		zkl_publication_retract(d, p);
-		d->publications.unsettled = true;
-		if (wait != NULL)
-			zkl_waits_soon(d, wait);
-	}
-	else if (p->wait == NULL ||
-			 (shared && o->rc != ZKL_RC_NODEEXISTS &&
-			  (o->rc != ZKL_RC_NONODE || ++p->attempts >= ZKL_MAX_ATTEMPTS)))
+	if (p->wait == NULL || (o->culprit && taken) ||
+		(shared && !taken &&
+		 (o->rc != ZKL_RC_NONODE || ++p->attempts >= ZKL_MAX_ATTEMPTS)))
 		forget(d, p);
 	else
 		zkl_write_pend(d->m, &p->write, &zkl_publication_creation,
@@ -384,18 +410,18 @@ note_listed(ZklDeadlock *d, const char *name, uint64_t order)
 	ZklUuid		uuid;
 	ZklPublication *p;
 
-	if (!zkl_uuid_parse(name, &uuid))
+	if (!zkl_znode_parse_wait(name, &uuid))
 		return;
-	p = zkl_publication_find(d, &uuid);
+	p = zkl_publication_find(d, name);
 	if (p == NULL && zkl_node_find(d->m, &uuid) != NULL)
 	{
-		p = make(d, &uuid, "", 0);
+		p = make(d, &uuid, name, "", 0);
 		exists(d, p);
 	}
 	if (p != NULL)
 		p->seen = order;
 	else if (d->publications.unlisted && zkl_uuid_is_zklock(&uuid))
-		zkl_janitor_ask(d->m, zkl_publication_path(d, &uuid));
+		zkl_janitor_ask(d->m, zkl_publication_path(d, name));
 }
 
 bool

@@ -11,16 +11,25 @@
 extern void zkl_publication_init_all(ZklDeadlock *d);
 extern void zkl_publication_free_all(ZklDeadlock *d);
 
-/* The one that is named by a znode's id, in whatever state; or NULL. */
-extern ZklPublication *zkl_publication_find(const ZklDeadlock *d,
-											const ZklUuid *uuid);
-extern bool zkl_publication_claims(const void *wing, const ZklUuid *uuid);
+/*
+ * The one that tells of the holder of a znode, in whatever state; or NULL.  If
+ * ZooKeeper has brought back another one, that is only to be deleted.
+ */
+extern ZklPublication *zkl_publication_of(const ZklDeadlock *d,
+										  const ZklUuid *uuid);
 
-/* Whether one may exist, be it a former worker's */
+/* The one of that name, or NULL */
+extern ZklPublication *zkl_publication_find(const ZklDeadlock *d,
+											const char *name);
+
+/* Whether one of that name is neither known, nor of a hold of ours */
+extern bool zkl_publication_disowns(const void *wing, const char *name);
+
+/* Whether there may be one of that znode, be it a former worker's */
 extern bool zkl_publication_may_exist(const void *wing, const ZklUuid *uuid);
 
 /* The whole path of one, among the actions' strings. */
-extern char *zkl_publication_path(ZklDeadlock *d, const ZklUuid *uuid);
+extern char *zkl_publication_path(ZklDeadlock *d, const char *name);
 
 /*
  * Publishes that the owner of "held" waits for "wait"; "behind": in PostgreSQL's

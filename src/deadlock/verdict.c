@@ -8,7 +8,8 @@
  * What a search has read is old when it comes to its end.  So the decision is a
  * transaction of ZooKeeper: it checks that each publication and each contender on
  * the cycle exists, and deletes the victim's own publications.  If it is applied,
- * then at that moment all of them waited for each other; and from then on no server
+ * all of them were there since the search read them, since no name is used twice; so
+ * at that moment they waited for each other.  From then on no server
  * finds the victim on a cycle, so the cycle gets no other victim.  Two looks would
  * not do: two members of a cycle could both decide.
  *
@@ -166,17 +167,17 @@ send(ZklDeadlock *d, ZklWait *w, const ZklStep *steps, size_t n)
 		add_check(&op, zkl_actions_join(d->m, directory, steps[i].contender->name,
 										""));
 		if (steps[i].entry != NULL && i < n - 1)
-			add_check(&op, zkl_publication_path(d, &steps[i].entry->uuid));
+			add_check(&op, zkl_publication_path(d, steps[i].entry->name));
 	}
 	zkl_foreach(link, after, &w->publications)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, of_wait, link);
 
 		op->kind = ZKL_MULTI_DELETE;
-		op->path = zkl_publication_path(d, &p->uuid);
+		op->path = zkl_publication_path(d, p->name);
 		op->version = -1;
 		op++;
-		d->verdict.publication = p->uuid;
+		strcpy(d->verdict.publication, p->name);
 		zkl_publication_judge(d, p);
 	}
 	action = zkl_operations_send(d->m, ZKL_DEADLOCK_VERDICT, NULL, w->r, ZKL_SEND_MULTI,
@@ -190,7 +191,7 @@ static bool
 is_still_published(const ZklDeadlock *d, const ZklWait *w,
 				   const ZklStep *last)
 {
-	const ZklPublication *p = zkl_publication_find(d, &last->entry->uuid);
+	const ZklPublication *p = zkl_publication_find(d, last->entry->name);
 
 	return p != NULL && p->wait == w;
 }
@@ -307,7 +308,7 @@ zkl_verdict_listed(ZklDeadlock *d)
 {
 	if (d->verdict.state != ZKL_VERDICT_UNSETTLED)
 		return;
-	if (zkl_publication_find(d, &d->verdict.publication) == NULL)
+	if (zkl_publication_find(d, d->verdict.publication) == NULL)
 		carry_out(d);
 	else
 		refused(d);

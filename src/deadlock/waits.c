@@ -150,7 +150,7 @@ void
 zkl_waits_unhold(void *wing, const ZklRequest *r)
 {
 	ZklDeadlock *d = wing;
-	ZklPublication *p = zkl_publication_find(d, &r->node.uuid);
+	ZklPublication *p = zkl_publication_of(d, &r->node.uuid);
 
 	if (p != NULL && zkl_node_find(d->m, &r->node.uuid) == r)
 		zkl_publication_retract(d, p);
@@ -282,7 +282,7 @@ publish_wait(ZklDeadlock *d, ZklWait *w)
 	for (i = 0; i < held.n; i++)
 	{
 		const ZklPublication *p =
-		zkl_publication_find(d, &held.all[i]->node.uuid);
+		zkl_publication_of(d, &held.all[i]->node.uuid);
 
 		if (p == NULL)
 			zkl_publication_make(d, held.all[i], w, i >= held.nown);

@@ -200,6 +200,35 @@ zkl_znode_name(ZklDialect dialect, const ZklUuid *uuid, ZklLockMode mode,
 	number_write(seq, buf + strlen(buf));
 }
 
+/* A dot, and the number in hexadecimal digits; returns its end. */
+static char *
+hex_append(char *buf, uint64_t number)
+{
+	int			shift = 60;
+
+	while (shift > 0 && number >> shift == 0)
+		shift -= 4;
+	*buf++ = '.';
+	for (; shift >= 0; shift -= 4)
+		*buf++ = "0123456789abcdef"[number >> shift & 15];
+	*buf = '\0';
+	return buf;
+}
+
+void
+zkl_znode_wait_name(const ZklUuid *held, uint32_t start, uint64_t count, char *buf)
+{
+	zkl_uuid_format(held, buf);
+	(void) hex_append(hex_append(buf + ZKL_UUID_TEXT, start), count);
+}
+
+bool
+zkl_znode_parse_wait(const char *name, ZklUuid *held)
+{
+	return zkl_uuid_parse_start(name, true, held) && name[ZKL_UUID_TEXT] == '.' &&
+		strlen(name) <= ZKL_MAX_WAIT_NAME;
+}
+
 /* The unique id at the start of a name, as clients of the dialect write it */
 static bool
 find_uuid(ZklDialect dialect, const char *name, ZklUuid *uuid)

@@ -152,6 +152,20 @@ extern size_t zkl_znode_shown_length(ZklDialect dialect, bool guard,
 /* Whether a segment of a path would be a contender in any dialect */
 extern bool zkl_znode_is_like(const char *segment, size_t length);
 
+/* <uuid>.<start>.<count>, both in hexadecimal digits */
+#define ZKL_MAX_WAIT_NAME	(ZKL_UUID_TEXT + 1 + 8 + 1 + 16)
+
+/*
+ * The name of a publication (see ZKL_WAITS_DIRECTORY) of what the holder of the znode
+ * "held" waits for, in ZKL_MAX_WAIT_NAME + 1 bytes.  "start" and "count" are as in
+ * zkl_uuid_make(): a session never has a name twice.
+ */
+extern void zkl_znode_wait_name(const ZklUuid *held, uint32_t start,
+								uint64_t count, char *buf);
+
+/* Whose it is, whatever makes the name unique.  False: it is no publication. */
+extern bool zkl_znode_parse_wait(const char *name, ZklUuid *held);
+
 /* ---- node_data.c ---- */
 
 /*
@@ -254,8 +268,10 @@ extern size_t zkl_node_data_revoke(const char *text, size_t length,
  * What a server publishes of a long wait, for others to find deadlocks.
  *
  * A publication is an ephemeral znode in ZKL_WAITS_DIRECTORY below the root.
- * Its name is the unique id of a znode that holds a lock: whoever is behind that
- * one looks here for what its holder waits for.
+ * Its name begins with the unique id of a znode that holds a lock: whoever is behind
+ * that one looks here for what its holder waits for.  No name is used twice: who has
+ * read a publication, and later finds that its name exists, knows that it has been
+ * there all the time.
  */
 typedef struct ZklWaitData
 {

@@ -126,7 +126,8 @@
 	X(STOP_BREAKS_PROMISE, "a planned stop closes the session although a lock is promised") \
 	X(PROMISE_PAST_LEASE, "a lock is promised for longer than the lease") \
 	X(PROMISE_FORGOTTEN, "a lock that is lost is let go although it is promised") \
-	X(EXIT_BREAKS_PROMISE, "the end of a process lets go what is promised")
+	X(EXIT_BREAKS_PROMISE, "the end of a process lets go what is promised") \
+	X(NAME_REUSED, "a publication that is made again has the name of the one before")
 
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,
 enum

@@ -113,7 +113,7 @@ add_publication(const char *name, const char *data, size_t length, Time made_at)
 	const Vertex *waits;
 
 	/* Vandals may have written to it. */
-	if (!zkl_uuid_parse(name, &uuid) ||
+	if (!zkl_znode_parse_wait(name, &uuid) ||
 		!zkl_node_data_parse_wait(data, length, &wait))
 		return;
 	held = find_vertex(&uuid);
@@ -208,7 +208,7 @@ is_stale(Host *h, const char *name, const ZklWaitData *wait)
 	const Slot *held;
 	const Slot *waits = slot_of(h, &wait->wait);
 
-	if (!wait->behind || !zkl_uuid_parse(name, &uuid) || waits == NULL)
+	if (!wait->behind || !zkl_znode_parse_wait(name, &uuid) || waits == NULL)
 		return false;
 	held = slot_of(h, &uuid);
 	return held == NULL ||
@@ -324,6 +324,16 @@ check_pids(const Host *h, const Slot *held, const Slot *waits, const ZklWaitData
 		SEEN(TAKER_PUBLISHED);
 }
 
+/* Whoever reads it knows by its name that he still means the same one. */
+static void
+check_new(Path *path)
+{
+	(void) contender_of(path);
+	if (path->contender->made_at != 0)
+		broken("S11", "the name %s is used twice", path->text);
+	path->contender->made_at = base.now;
+}
+
 /*
  * It says what is, or was when it was sent.  If the session has got the lock since,
  * another one may have taken it from the cache.
@@ -339,7 +349,7 @@ check_published(const Effect *effect)
 
 	if (h == NULL)
 		return;
-	if (!zkl_uuid_parse(effect->path->name, &uuid) ||
+	if (!zkl_znode_parse_wait(effect->path->name, &uuid) ||
 		!zkl_node_data_parse_wait(effect->data, effect->length, &wait))
 		broken("S11", "the publication %s cannot be read", effect->path->name);
 	held = slot_of(h, &uuid);
@@ -400,7 +410,7 @@ oracle_publishes(Host *h, const ZklMultiOp *op)
 	const Slot *held;
 	const Slot *waits;
 
-	if (op->kind != ZKL_MULTI_CREATE_EPHEMERAL || !zkl_uuid_parse(name, &uuid) ||
+	if (op->kind != ZKL_MULTI_CREATE_EPHEMERAL || !zkl_znode_parse_wait(name, &uuid) ||
 		!zkl_node_data_parse_wait(op->data, op->data_length, &wait))
 		return;
 	held = slot_of(h, &uuid);
@@ -429,8 +439,7 @@ oracle_cycles(const Entry *entry)
 		verdict |= effect->kind == OP_CHECK;
 		if (effect->kind == OP_CREATE && is_publication(effect->path))
 		{
-			(void) contender_of(effect->path);
-			effect->path->contender->made_at = base.now;
+			check_new(effect->path);
 			check_published(effect);
 		}
 	}

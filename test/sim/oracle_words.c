@@ -64,11 +64,14 @@ check_word(const Host *h, int i)
 static void
 check_unpublished(const Host *h, const ZklUuid *znode)
 {
-	char		path[128] = SIM_ROOT ZKL_WAITS_DIRECTORY "/";
+	const Path *path = tree_children(SIM_ROOT ZKL_WAITS_DIRECTORY);
+	ZklUuid		held;
 
-	zkl_uuid_format(znode, path + strlen(path));
-	if (tree_find(path) != NULL)
-		broken("S11", "host %d says a word of a znode that %s tells of", h->id, path);
+	for (; path != NULL; path = path->sibling)
+		if (path->node[HEAD].exists && zkl_znode_parse_wait(path->name, &held) &&
+			zkl_uuid_equal(&held, znode))
+			broken("S11", "host %d says a word of a znode that %s tells of", h->id,
+				   path->text);
 }
 
 void

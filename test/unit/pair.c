@@ -30,13 +30,14 @@ pair_publish(Pair *p, const char *held, const char *waits, const char *lock,
 	};
 	ZklUuid		uuid = uuid_of(held);
 	char		text[ZKL_MAX_WAIT_DATA + 1];
+	static uint64_t published = 0;
 
 	strcpy(data.lock, lock);
 	data.wait = uuid_of(waits);
 	text[zkl_node_data_format_wait(&data, text)] = '\0';
 	model_mkdir(&p->w->zk, WORLD_ROOT ZKL_WAITS_DIRECTORY);
 	strcpy(p->published, WORLD_ROOT ZKL_WAITS_DIRECTORY "/");
-	zkl_uuid_format(&uuid, p->published + strlen(p->published));
+	zkl_znode_wait_name(&uuid, 1, ++published, p->published + strlen(p->published));
 	CHECK_INT(model_create(&p->w->zk, p->published, false, PAIR_OTHER, text, NULL),
 			  ZKL_RC_OK);
 }

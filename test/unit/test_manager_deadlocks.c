@@ -136,22 +136,28 @@ chain(void)
 }
 
 /*
- * The cycle is gone when the verdict comes: a contender, or a publication.  What
- * is left of it is looked at again at once.
+ * The cycle is gone when the verdict comes: a contender, or a publication, even if
+ * there is another one for the same znode.  What is left of it is looked at again at
+ * once; the other one is newer than ours, so its own server decides.
  */
 static void
 too_late(void)
 {
-	int			published;
+	enum
+	{
+		CONTENDER, PUBLICATION, MADE_AGAIN, CASES
+	}			gone;
 
-	for (published = 0; published < 2; published++)
+	for (gone = CONTENDER; gone < CASES; gone++)
 	{
 		Pair		p = pair_make();
 
 		pair_publish_other(&p);
 		until_verdict(&p);
-		CHECK_INT(model_delete(&p.w->zk, published ? p.published : p.waits),
+		CHECK_INT(model_delete(&p.w->zk, gone == CONTENDER ? p.waits : p.published),
 				  ZKL_RC_OK);
+		if (gone == MADE_AGAIN)
+			pair_publish_other(&p);
 		world_run(p.w);
 		CHECK(world_waits(p.w, p.b));
 		CHECK_INT(pair_publications(), 1);
@@ -227,7 +233,7 @@ deleted_by_others(void)
 	pair_finish(&p);
 }
 
-/* Another client has made a publication of that name, which may say anything. */
+/* Another client has made a publication of our hold, which may say anything: it goes. */
 static void
 made_by_others(void)
 {
@@ -237,6 +243,26 @@ made_by_others(void)
 	world_path(p.w, p.a, path);
 	pair_publish(&p, path, p.waits, "/b", false);
 	world_sleep(p.w, 3 * PAIR_PATIENCE);
+	CHECK_INT(pair_publications(), 1);
+	CHECK_INT(model_delete(&p.w->zk, p.published), ZKL_RC_NONODE);
+	pair_publish_other(&p);
+	pair_finish(&p);
+}
+
+/* Another client has taken the next name: the one behind it does. */
+static void
+name_taken(void)
+{
+	Pair		p = pair_make();
+	char		path[ZKL_MAX_PATH + 1] = WORLD_ROOT ZKL_WAITS_DIRECTORY "/";
+
+	zkl_znode_wait_name(&p.w->requests[p.a].record.uuid, p.w->config.worker_start, 1,
+						path + strlen(path));
+	model_mkdir(&p.w->zk, WORLD_ROOT ZKL_WAITS_DIRECTORY);
+	CHECK_INT(model_create(&p.w->zk, path, false, PAIR_OTHER, "", NULL), ZKL_RC_OK);
+	pair_wait_long(&p);
+	CHECK_INT(pair_publications(), 0);
+	pair_wait_long(&p);
 	CHECK_INT(pair_publications(), 1);
 	pair_publish_other(&p);
 	pair_finish(&p);
@@ -543,6 +569,7 @@ main(void)
 	RUN(too_long);
 	RUN(deleted_by_others);
 	RUN(made_by_others);
+	RUN(name_taken);
 	RUN(broken);
 	RUN(given_up);
 	RUN(lost_verdict);

@@ -82,6 +82,49 @@ no_longer_through_postgres(void)
 	pair_finish(&p);
 }
 
+/* Ours: the one publication, whose name comes into "name", is not called "before". */
+static void
+check_new_name(const char *before, char *name)
+{
+	const Path *path = tree_children(WORLD_ROOT ZKL_WAITS_DIRECTORY);
+	ZklUuid		held;
+
+	CHECK_INT(pair_publications(), 1);
+	while (!path->node[HEAD].exists)
+		path = path->sibling;
+	CHECK(zkl_znode_parse_wait(path->name, &held));
+	CHECK_MSG(strcmp(before, path->name) != 0, "%s again", before);
+	strcpy(name, path->name);
+}
+
+/*
+ * A publication that is made again has another name, also by the next worker: who has
+ * read the one before cannot take it for that.
+ */
+static void
+never_the_same_name(void)
+{
+	Pair		p = pair_make_of(2);
+	char		names[3][ZKL_MAX_WAIT_NAME + 1];
+
+	pair_wait_long(&p);
+	look(&p, 2);
+	check_new_name("", names[0]);
+	look(&p, 0);
+	CHECK_INT(pair_publications(), 0);
+	look(&p, 2);
+	check_new_name(names[0], names[1]);
+	world_restart(p.w);
+	world_connect(p.w);
+	world_run(p.w);
+	pair_wait_long(&p);
+	look(&p, 2);
+	check_new_name(names[1], names[2]);
+	CHECK(strcmp(names[0], names[2]) != 0);
+	CHECK(memcmp(names[0], names[2], ZKL_UUID_TEXT) == 0);
+	pair_finish(&p);
+}
+
 /* The cycle is new: it ends behind one look of the other server, and a moment. */
 static void
 check_time(Pair *p)
@@ -288,6 +331,7 @@ main(void)
 	RUN(of_no_request);
 	RUN(through_postgres);
 	RUN(no_longer_through_postgres);
+	RUN(never_the_same_name);
 	RUN(confirmation);
 	RUN(no_confirmation);
 	RUN(confirmation_anew);

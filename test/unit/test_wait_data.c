@@ -1,6 +1,6 @@
 /*
  * test_wait_data.c
- *	  What is published of a wait: there and back, and all that is none.
+ *	  What is published of a wait, and its name: there and back, and all that is none.
  */
 #include "unit.h"
 #include "znode/znode.h"
@@ -95,10 +95,48 @@ strictness(void)
 				  "%s", cases[i].text);
 }
 
+#define ID		"00000000-0000-8000-8000-000000000001"
+
+/* Whatever makes it unique may become longer one day; an id alone is not unique. */
+static void
+names(void)
+{
+	static const struct
+	{
+		const char *name;
+		bool		good;
+	}			cases[] = {
+		{ID ".1.1", true},
+		{ID ".later", true},
+		{ID, false},
+		{ID "-1.1", false},
+		{"_c_" ID ".1.1", false},
+		{"00000000-0000-8000-8000-00000000000A.1.1", false},
+		{ID ".ffffffff.ffffffffffffffff", true},
+		{ID ".ffffffff.ffffffffffffffff0", false},
+		{"", false},
+	};
+	ZklUuid		held = zkl_uuid_make(0, 0, 1);
+	ZklUuid		read;
+	char		name[ZKL_MAX_WAIT_NAME + 1];
+	size_t		i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		CHECK_MSG(zkl_znode_parse_wait(cases[i].name, &read) == cases[i].good &&
+				  (!cases[i].good || zkl_uuid_equal(&read, &held)),
+				  "%s", cases[i].name);
+	zkl_znode_wait_name(&held, 0, 0x10a, name);
+	CHECK_STR(name, ID ".0.10a");
+	zkl_znode_wait_name(&held, UINT32_MAX, UINT64_MAX, name);
+	CHECK_STR(name, ID ".ffffffff.ffffffffffffffff");
+	CHECK_INT(strlen(name), ZKL_MAX_WAIT_NAME);
+}
+
 int
 main(void)
 {
 	unit_start();
+	RUN(names);
 	RUN(there_and_back);
 	RUN(room);
 	RUN(strictness);

@@ -88,7 +88,7 @@ static struct
 	char		told[MOST + 1]; /* a letter each */
 	int64_t		due;
 	bool		asks;			/* sends a read in the next flush */
-	bool		claims;
+	bool		disowns;
 	int			flushes;
 	int			answers;
 	int			found;
@@ -214,11 +214,10 @@ note_found(void *wing, const char *path)
 }
 
 static bool
-claim(const void *wing, const ZklUuid *uuid)
+disown(const void *wing, const char *name)
 {
 	(void) wing;
-	(void) uuid;
-	return noted.claims;
+	return noted.disowns && strcmp(name, "his") == 0;
 }
 
 static const char *const names[] = {"noted"};
@@ -229,7 +228,7 @@ static const ZklWing noting = {
 	.unheld = note_unheld,.attached = note_attached,
 	.disconnected = note_disconnected,.session_lost = note_session_lost,
 	.writes_lost = note_writes_lost,.send = ask,.reply = note_answer,.timer = tell_due,.found = note_found,
-	.claims = claim
+	.disowns = disown
 };
 
 /* And one that has a time of its own */
@@ -400,44 +399,40 @@ operations(void)
 }
 
 /*
- * The janitor tells of names that begin with a dot, and leaves a znode whose name is
- * an id if a wing claims it, or if it is that of a request's znode: a wing that knows
- * of it no longer, after a restart, may yet claim it.
+ * The janitor tells of names that begin with a dot, and deletes what a wing disowns,
+ * if it is of this session.
  */
 static void
 janitor(void)
 {
 	static const struct
 	{
-		bool		claims;
-		bool		of_request;
-	}			cases[] = {{false, false}, {true, false}, {false, true}};
+		bool		disowned;
+		bool		ours;
+	}			cases[] = {{true, true}, {false, true}, {true, false}};
 	size_t		i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 	{
 		World	   *w = noting_world();
-		uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-		ZklUuid		uuid = zkl_uuid_make(7, 0, 7);
-		char		path[ZKL_MAX_PATH + 1] = WORLD_ROOT "/.mine/";
+		const char *path = WORLD_ROOT "/.mine/his";
 
+		(void) world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 		world_run(w);
-		if (cases[i].of_request)
-			uuid = w->requests[r].record.uuid;
 		model_mkdir(&w->zk, WORLD_ROOT "/.mine");
-		zkl_uuid_format(&uuid, path + strlen(path));
-		CHECK_INT(model_create(&w->zk, path, false, w->conn.session, "", NULL),
+		CHECK_INT(model_create(&w->zk, path, false,
+							   cases[i].ours ? w->conn.session : 77, "", NULL),
 				  ZKL_RC_OK);
 		world_restart(w);
-		noted.claims = cases[i].claims;
+		noted.disowns = cases[i].disowned;
 		world_connect(w);
 		world_run(w);
 		CHECK(noted.found > 0);
 		zkl_janitor_ask(w->worker.m, path);
 		world_flush(w);
 		world_run(w);
-		CHECK_INT(model_delete(&w->zk, path), cases[i].claims || cases[i].of_request ?
-				  ZKL_RC_OK : ZKL_RC_NONODE);
+		CHECK_INT(model_delete(&w->zk, path), cases[i].disowned && cases[i].ours ?
+				  ZKL_RC_NONODE : ZKL_RC_OK);
 		world_wind_up(w);
 	}
 }
