@@ -468,6 +468,8 @@ look_local(Backend *b)
 {
 	if (base.now < b->give_up_at)
 		b->at = b->give_up_at;
+	else if (!once_in(4))
+		local_give_up(b);
 	else
 		backend_end_holds(b);
 }

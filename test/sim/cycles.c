@@ -105,6 +105,13 @@ local_release(int host, int lock)
 }
 
 void
+local_give_up(Backend *b)
+{
+	b->local_wait = -1;
+	b->at = base.now + some_delay(base.calm ? MS : backends.hold);
+}
+
+void
 local_end(Backend *b)
 {
 	int			i;
@@ -189,6 +196,48 @@ count_held(const Host *h, const Slot *s)
 			n += held->owner == s->dependents[j];
 	}
 	return n;
+}
+
+/* Of sessions that hold locks, one that waits here for one that waits there */
+static Backend *
+some_dependent(const Host *h, Backend **waiter)
+{
+	Backend    *found = NULL;
+	int			n = 0;
+	int			i,
+				j;
+
+	for (i = 0; i < backends.per_host; i++)
+		for (j = 0; j < backends.per_host; j++)
+		{
+			Backend    *b = &backends.backend[h->id][i];
+			Backend    *other = &backends.backend[h->id][j];
+
+			if (b->nholds > 0 && other->nholds > 0 && other->look_at != NEVER &&
+				waits_for(b, j) && once_in(++n))
+			{
+				found = b;
+				*waiter = other;
+			}
+		}
+	return found;
+}
+
+void
+cycles_searched(const Host *h)
+{
+	Backend    *waiter = NULL;
+	Backend    *b = base.calm || cycles.nlocal == 0 ? NULL : some_dependent(h, &waiter);
+
+	if (b == NULL)
+		return;
+	b->at = b->give_up_at = base.now + some_delay(8 * ens.net);
+	agenda_changed(AGENDA_BACKEND(b->host, b->id));
+	waiter->look_at = b->give_up_at + 10;
+	if (waiter->look_at >= waiter->at)
+		return;
+	waiter->at = waiter->look_at;
+	agenda_changed(AGENDA_BACKEND(waiter->host, waiter->id));
 }
 
 /* Not before others had time to publish, and to find what they can */

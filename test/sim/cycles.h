@@ -37,12 +37,21 @@ extern void cycles_begin(void);
 /* Asks for one; false: there is none that it may ask for. */
 extern bool local_ask(Backend *b);
 
+/* Waits for none, and keeps what it has: lock_timeout, and a savepoint before that */
+extern void local_give_up(Backend *b);
+
 /* Releases all, and waits for none. */
 extern void local_end(Backend *b);
 extern void local_crash(int host);
 
 /* Looks who waits for b, which waits for a lock, and tells the worker. */
 extern void local_look(Backend *b);
+
+/*
+ * The worker lists all publications, mostly for a search: before that comes to its end,
+ * a session gives up its wait in PostgreSQL, and the host has looked again.
+ */
+extern void cycles_searched(const Host *h);
 
 /*
  * All is calm: nobody finds the deadlocks of a wait that is not published, so its

@@ -17,6 +17,7 @@
 #include "oracle.h"
 #include "peers.h"
 #include "seen.h"
+#include "znode/znode.h"
 
 void
 worker_wake(Host *h, Time usual)
@@ -279,22 +280,29 @@ take_messages(Host *h)
 	}
 }
 
-/* A worker that is stopped right now sends it later. */
+/* What its wing sends; a worker that is stopped right now does so later. */
 static void
-note_verdict(Host *h)
+note_wing(Host *h)
 {
 	size_t		n,
 				i,
 				j;
 	const ZklAction *actions = zkl_manager_actions(h->worker.m, &n);
 
-	for (i = 0; i < n; i++)
-		if (actions[i].kind == ZKL_ACTION_SEND && actions[i].nmulti > 1 &&
-			actions[i].multi[0].kind == ZKL_MULTI_CHECK)
-			cycles.decided_at[h->id] = base.now;
 	for (i = 0; i < n && cycles.on; i++)
-		for (j = 0; actions[i].kind == ZKL_ACTION_SEND && j < actions[i].nmulti; j++)
-			oracle_publishes(h, &actions[i].multi[j]);
+	{
+		const ZklAction *action = &actions[i];
+
+		if (action->kind != ZKL_ACTION_SEND)
+			continue;
+		if (action->nmulti > 1 && action->multi[0].kind == ZKL_MULTI_CHECK)
+			cycles.decided_at[h->id] = base.now;
+		if (action->send == ZKL_SEND_LIST &&
+			strcmp(action->path, SIM_ROOT ZKL_WAITS_DIRECTORY) == 0)
+			cycles_searched(h);
+		for (j = 0; j < action->nmulti; j++)
+			oracle_publishes(h, &action->multi[j]);
+	}
 }
 
 static void
@@ -488,7 +496,7 @@ worker_step(Host *h)
 				worker_look_bounds(&h->worker, i);
 		set_cache_time(h);
 		zkl_manager_flush(h->worker.m, host_clock(h));
-		note_verdict(h);
+		note_wing(h);
 		publish_lease(h);
 		carry_on(h);
 		if (h->cut_when_proved && zkl_manager_ready(h->worker.m))

@@ -127,7 +127,8 @@
 	X(PROMISE_PAST_LEASE, "a lock is promised for longer than the lease") \
 	X(PROMISE_FORGOTTEN, "a lock that is lost is let go although it is promised") \
 	X(EXIT_BREAKS_PROMISE, "the end of a process lets go what is promised") \
-	X(NAME_REUSED, "a publication that is made again has the name of the one before")
+	X(NAME_REUSED, "a publication that is made again has the name of the one before") \
+	X(VERDICT_TAKEN_BACK, "a verdict goes on although its own publication was taken back")
 
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,
 enum

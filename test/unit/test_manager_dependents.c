@@ -125,6 +125,59 @@ never_the_same_name(void)
 	pair_finish(&p);
 }
 
+/* Until the last publication of the other server is the next to be read */
+static void
+until_read(Pair *p)
+{
+	int			i;
+
+	for (i = 0; i < 100; i++)
+	{
+		const Request *next = p->w->conn.inbox;
+
+		if (next != NULL && next->path != NULL && strcmp(next->path, p->published) == 0)
+			return;
+		world_serve(p->w, 1);
+		world_deliver(p->w, 1);
+		world_flush(p->w);
+	}
+	CHECK_MSG(false, "%s is not read", p->published);
+}
+
+/*
+ * A reader of ours waits in PostgreSQL for our session at /b, but no longer when the
+ * search, which has still to read of another reader, comes to its end.  Something is
+ * still published of that session: it holds /own.
+ */
+static void
+taken_back_meanwhile(void)
+{
+	Pair		p = pair_begin();
+	char		reader[ZKL_MAX_PATH + 1];
+	char		held[ZKL_MAX_PATH + 1];
+	char		waits[ZKL_MAX_PATH + 1];
+
+	p.a = pair_submit(&p, "/a", 1, ZKL_SHARED);
+	foreign_zklock(p.w, "/a", ZKL_SHARED, "{\"zklock\":1}", reader);
+	foreign_zklock(p.w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", p.waits);
+	foreign_zklock(p.w, "/c", ZKL_EXCLUSIVE, "{\"zklock\":1}", held);
+	foreign_zklock(p.w, "/c", ZKL_EXCLUSIVE, "{\"zklock\":1}", waits);
+	(void) pair_submit(&p, "/own", 2, ZKL_EXCLUSIVE);
+	p.b = pair_submit(&p, "/b", 2, ZKL_EXCLUSIVE);
+	pair_publish_other(&p);
+	pair_publish(&p, reader, waits, "/c", false);
+	pair_wait_long(&p);
+	CHECK_INT(pair_publications(), 1);
+	tell(&p, 2);
+	until_read(&p);
+	CHECK_INT(pair_publications(), 2);
+	look(&p, 0);
+	CHECK(world_waits(p.w, p.b));
+	CHECK_INT(pair_publications(), 1);
+	foreign_leave_all(p.w, "/c");
+	pair_finish(&p);
+}
+
 /* The cycle is new: it ends behind one look of the other server, and a moment. */
 static void
 check_time(Pair *p)
@@ -332,6 +385,7 @@ main(void)
 	RUN(through_postgres);
 	RUN(no_longer_through_postgres);
 	RUN(never_the_same_name);
+	RUN(taken_back_meanwhile);
 	RUN(confirmation);
 	RUN(no_confirmation);
 	RUN(confirmation_anew);
