@@ -64,6 +64,9 @@ zkl_keep_change(ZklManager *m, ZklRequest *r, int64_t until)
 {
 	if (ZKL_MUTANT(RENEWAL_IGNORED))
 		return;
+	r->keep.until = until;
+	if (ZKL_MUTANT(RENEWAL_OUT_OF_ORDER))
+		return;
 	zkl_list_remove(&r->keep.link);
 	place(m, r, until);
 }

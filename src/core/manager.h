@@ -132,7 +132,8 @@ typedef enum ZklSlotSays
 typedef struct ZklEnd
 {
 	int64_t		keep_until;		/* in µs: until then the hold goes on without
-								 * a holder, and keeps everyone out; 0: no */
+								 * a holder, and keeps everyone out; 0: no. It
+								 * ends then, or at the next event behind that */
 	bool		epilogue;		/* something is to be written first; a second
 								 * release tells that it is */
 } ZklEnd;

@@ -496,6 +496,7 @@ worker_step(Host *h)
 				worker_look_bounds(&h->worker, i);
 		set_cache_time(h);
 		zkl_manager_flush(h->worker.m, host_clock(h));
+		oracle_kept(h);
 		note_wing(h);
 		publish_lease(h);
 		carry_on(h);

@@ -128,6 +128,7 @@
 	X(PROMISE_FORGOTTEN, "a lock that is lost is let go although it is promised") \
 	X(EXIT_BREAKS_PROMISE, "the end of a process lets go what is promised") \
 	X(NAME_REUSED, "a publication that is made again has the name of the one before") \
+	X(RENEWAL_OUT_OF_ORDER, "a renewal leaves the order of ends, so that other kept locks end late") \
 	X(VERDICT_TAKEN_BACK, "a verdict goes on although its own publication was taken back")
 
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,

@@ -378,6 +378,33 @@ oracle_grant(Host *h, int i)
 	check_alone(h, i);
 }
 
+/* ---- kept locks ---- */
+
+/*
+ * A kept lock ends when its time is over, or at the next event behind that; a server that
+ * has ZooKeeper sets its timer for it.
+ */
+void
+oracle_kept(const Host *h)
+{
+	int64_t		now = host_clock(h);
+	int64_t		timer = zkl_manager_timer(h->worker.m);
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		const Slot *s = &h->slots[i];
+
+		if (s->state != SLOT_RELEASED ||
+			!zkl_manager_keeps(h->worker.m, (uint32_t) i))
+			continue;
+		if (s->keep_until <= now)
+			broken("kept", "host %d slot %d is kept past its time", h->id, i);
+		if (zkl_manager_ready(h->worker.m) && (timer < 0 || timer > s->keep_until))
+			broken("kept", "host %d has no timer for the end of slot %d", h->id, i);
+	}
+}
+
 /* ---- cached locks ---- */
 
 /*

@@ -77,6 +77,9 @@ extern void oracle_fail(Host *h, int slot);
 extern void oracle_free(Host *h, int slot);
 extern void oracle_invariants(Host *h);
 
+/* The worker has flushed. */
+extern void oracle_kept(const Host *h);
+
 /* ---- oracle_words.c: words, and who has heard them ---- */
 
 extern void oracle_words_begin(void);

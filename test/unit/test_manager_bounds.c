@@ -171,6 +171,24 @@ renewed(void)
 	world_wind_up(w);
 }
 
+/* One is renewed beyond the end of another, which ends at its time all the same. */
+static void
+renewed_beyond_another(void)
+{
+	World	   *w = world_ready();
+	uint32_t	first = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	other = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_keep(w, first, MINUTE);
+	world_keep(w, other, 2 * MINUTE);
+	renew(w, first, w->worker.now + 3 * MINUTE);
+	world_sleep(w, 2 * MINUTE + 1000);
+	CHECK(world_keeps(w, first) && w->requests[other].state == SLOT_FREE);
+	renew(w, first, -1);
+	world_wind_up(w);
+}
+
 /* Several, of different ends; and what comes when it is over already. */
 static void
 kept_in_order(void)
@@ -460,6 +478,7 @@ main(void)
 	RUN(overdue_sibling_named);
 	RUN(kept);
 	RUN(renewed);
+	RUN(renewed_beyond_another);
 	RUN(kept_in_order);
 	RUN(kept_beside_a_hold);
 	RUN(kept_under_cover);
