@@ -37,7 +37,8 @@ refuse_parked_upgrades(ZklManager *m, ZklLock *lock)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
-		if (is_parked(r) && zkl_siblings_upgraded(r) != NULL)
+		if (is_parked(r) && zkl_siblings_upgraded(r) != NULL &&
+			!ZKL_MUTANT(PARKED_UPGRADE_WAITS))
 			zkl_request_fail(m, r, ZKL_FAILURE_DEADLOCK, 0);
 	}
 }

@@ -77,7 +77,7 @@ static bool
 may_be_overtaken(const ZklRequest *r, int64_t zxid)
 {
 	if (r->demand == ZKL_DEMAND_WAITING)
-		return zkl_node_is_unsettled(r) ||
+		return (zkl_node_is_unsettled(r) && !ZKL_MUTANT(REVIVED_UNANSWERED)) ||
 			(r->node.state == ZKL_NODE_EXISTS && r->node.czxid != zxid);
 	return r->demand == ZKL_DEMAND_GRANTED && !r->broken;
 }

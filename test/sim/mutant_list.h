@@ -129,6 +129,8 @@
 	X(EXIT_BREAKS_PROMISE, "the end of a process lets go what is promised") \
 	X(NAME_REUSED, "a publication that is made again has the name of the one before") \
 	X(RENEWAL_OUT_OF_ORDER, "a renewal leaves the order of ends, so that other kept locks end late") \
+	X(PARKED_UPGRADE_WAITS, "shared to exclusive waits until a directory starts anew that its own hold keeps") \
+	X(REVIVED_UNANSWERED, "a request whose create has no answer keeps its place although the end of its session may be lost") \
 	X(VERDICT_TAKEN_BACK, "a verdict goes on although its own publication was taken back")
 
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,

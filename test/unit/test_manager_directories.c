@@ -248,6 +248,37 @@ sequence_begun_with_our_hold(void)
 	world_wind_up(w);
 }
 
+/*
+ * Shared to exclusive, when the counter is at its end: the directory cannot begin anew
+ * while the session itself has a znode in it.
+ */
+static void
+sequence_limit_at_upgrade(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_SHARED);
+	uint32_t	upgrade;
+	int			i;
+
+	world_run(w);
+	CHECK(world_holds(w, holder));
+	tree_find(WORLD_ROOT "/a")->counter = (int32_t) ZKL_SEQ_LIMIT;
+
+	/* The first one has a number, the second one is parked from the start. */
+	(void) world_submit(w, "/a", 2, ZKL_SHARED);
+	for (i = 0; i < 2; i++)
+	{
+		upgrade = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		CHECK_INT(w->requests[upgrade].state, SLOT_FAILED);
+		CHECK_INT(w->requests[upgrade].failure, ZKL_FAILURE_DEADLOCK);
+		CHECK(world_holds(w, holder));
+		world_release(w, upgrade);
+		world_run(w);
+	}
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -259,5 +290,6 @@ main(void)
 	RUN(sequence_past_its_end);
 	RUN(sequence_begun_by_another);
 	RUN(sequence_begun_with_our_hold);
+	RUN(sequence_limit_at_upgrade);
 	return unit_finish();
 }

@@ -133,6 +133,32 @@ waiter_is_overtaken(void)
 	world_wind_up(w);
 }
 
+/* The same if its create had no answer yet: the znode was made before the session ended. */
+static void
+unanswered_is_overtaken(void)
+{
+	World	   *w = world_ready();
+	uint32_t	waiter;
+	char		ahead[ZKL_MAX_PATH + 1];
+	char		behind[ZKL_MAX_PATH + 1];
+
+	world_warm_up(w, "/a");
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, ahead);
+	waiter = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_serve(w, INT32_MAX);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, behind);
+	away(w, true, true);
+	CHECK_INT(model_delete(&w->zk, ahead), ZKL_RC_OK);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_waits(w, waiter));
+	CHECK_INT(model_delete(&w->zk, behind), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, waiter));
+	world_wind_up(w);
+}
+
 /* The connection breaks, or the worker ends, at any step before the listing has come. */
 static void
 doubt_lasts(void)
@@ -253,6 +279,7 @@ main(void)
 	RUN(reader_is_kept);
 	RUN(permit_is_overtaken);
 	RUN(waiter_is_overtaken);
+	RUN(unanswered_is_overtaken);
 	RUN(doubt_lasts);
 	RUN(lease_outlives_worker);
 	RUN(listing_is_refused);
