@@ -458,7 +458,9 @@ describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
 {
 	describe_demand(slot, &restored->demand, data);
 	restored->state = slot_says(slot);
-	restored->broken = slot->s_answer.error == ZKL_ERROR_BROKEN;
+	restored->broken = slot->s_answer.error == ZKL_ERROR_BROKEN ||
+		slot->s_answer.error == ZKL_ERROR_UNREADABLE ||
+		slot->s_answer.error == ZKL_ERROR_OVERTAKEN;
 	restored->overdue = zkl_slot_error_ends_znode((ZklError) slot->s_answer.error);
 	restored->token = slot->s_answer.token;
 	restored->asked_zxid = slot->s_answer.asked_zxid;

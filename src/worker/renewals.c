@@ -74,7 +74,7 @@ lease_now(void)
 
 /* Whether a beat has been acknowledged just now */
 static bool
-is_fresh(int64 lease, int64 now)
+has_just_been_proved(int64 lease, int64 now)
 {
 	return lease - now / 1000 >= (int64) zkl_status_timeout_ms() * 60 / 100;
 }
@@ -97,7 +97,7 @@ submit_renewal(ZklTask *task, const ZklSlot *slot, bool restored)
 	}
 	zkl_worker_tell(ZKL_EVENT(PROVE));
 	renewal->lease = lease_now();
-	if (wanted->renewed_for == 0 || is_fresh(renewal->lease, now))
+	if (wanted->renewed_for == 0 || has_just_been_proved(renewal->lease, now))
 	{
 		(void) zkl_worker_slot_grant(task->slotno, 0, false);
 		return false;

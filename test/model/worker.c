@@ -300,7 +300,8 @@ read_slot(Worker *w, uint32_t request, ZklRestored *restored, char *text)
 	restored->demand = demand_of(s, w->now);
 	restored->demand.data = strcpy(text, restored->demand.data);
 	restored->state = says[s->state];
-	restored->broken = !s->overdue && s->failure == ZKL_FAILURE_BROKEN;
+	restored->broken = (!s->overdue && s->failure == ZKL_FAILURE_BROKEN) ||
+		s->failure == ZKL_FAILURE_UNREADABLE || s->failure == ZKL_FAILURE_OVERTAKEN;
 	restored->overdue = s->overdue;
 	restored->end.keep_until = s->keep_until;
 	restored->end.epilogue = slot_has_epilogue(s, w->now);
