@@ -422,6 +422,7 @@ CREATE TYPE zk_lock_row AS (
 	granted_at timestamptz,
 	znode text,
 	release_requested boolean,
+	held_until timestamptz,
 	promised_until timestamptz,
 	datname text,
 	usename text,
@@ -434,7 +435,7 @@ RETURNS SETOF zk_lock_row
 AS 'MODULE_PATHNAME', 'zkl_sql_locks'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_get_locks() IS
-'rows of the view zk_locks: path, mode, lifetime, state, pid, fencing_token, holds, requested_at, granted_at, znode, release_requested, promised_until, datname, usename, application_name';
+'rows of the view zk_locks: path, mode, lifetime, state, pid, fencing_token, holds, requested_at, granted_at, znode, release_requested, held_until, promised_until, datname, usename, application_name';
 
 CREATE TYPE zk_status_row AS (
 	state text,
@@ -746,7 +747,7 @@ COMMENT ON COLUMN zk_locks.mode IS
 COMMENT ON COLUMN zk_locks.lifetime IS
 'session, transaction or reservation';
 COMMENT ON COLUMN zk_locks.state IS
-'waiting, granted, unconfirmed (the lease of this server has ended), lost, cached (held by no session), denied, failed, kept (by at_least, a reservation or a promise) or releasing';
+'waiting, granted, unconfirmed (the lease of this server has ended), lost, cached (held by no session), denied, failed, kept (by at_least or a promise) or releasing';
 COMMENT ON COLUMN zk_locks.pid IS
 'process ID of the session, or null if it has released the lock or the role may not see it';
 COMMENT ON COLUMN zk_locks.fencing_token IS
@@ -761,6 +762,8 @@ COMMENT ON COLUMN zk_locks.znode IS
 'path of the znode in ZooKeeper, or null';
 COMMENT ON COLUMN zk_locks.release_requested IS
 'true if zk_request_release(), zk_drain() or another client has asked the holder to release the lock';
+COMMENT ON COLUMN zk_locks.held_until IS
+'when at_most, a reservation or the time for which the lock is kept ends, or null';
 COMMENT ON COLUMN zk_locks.promised_until IS
 'until when zk_assert_lock() has told that nobody else gets the lock, whatever ends; or null';
 COMMENT ON COLUMN zk_locks.datname IS

@@ -104,7 +104,8 @@ are_some_unused(void)
 		ZklSlotState state = zkl_slot_peek(i);
 
 		if (state == ZKL_SLOT_CACHED ||
-			(state == ZKL_SLOT_RELEASED && zkl_slots[i].s_keep_until == 0))
+			(state == ZKL_SLOT_RELEASED && zkl_slots[i].s_keep_until == 0 &&
+			 zkl_slots[i].s_lost_until == 0))
 			return true;
 	}
 	return false;

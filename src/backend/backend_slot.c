@@ -60,7 +60,7 @@ fill_in(ZklSlot *slot, const ZklSlotTaker *taker)
 	slot->s_dependents_due = false;
 	slot->s_dsm = DSM_HANDLE_INVALID;
 	slot->s_epilogue = false;
-	slot->s_until = slot->s_keep_until = slot->s_promised_until = 0;
+	slot->s_until = slot->s_keep_until = slot->s_promised_until = slot->s_lost_until = 0;
 	slot->s_signal_due = false;
 	slot->s_drain = 0;
 	slot->s_resigned = false;
@@ -302,6 +302,18 @@ zkl_backend_slot_promise(int slotno, uint32 generation, int64 token, int64 *unti
 		slot->s_promised_until = Max(slot->s_promised_until, *until);
 	SpinLockRelease(&slot->s_mutex);
 	return held;
+}
+
+void
+zkl_backend_slot_tell_loss(int slotno, int64 token)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	if (zkl_slot_is_lost_kept(slot) && slot->s_answer.token == token)
+		slot->s_lost_until = 0;
+	SpinLockRelease(&slot->s_mutex);
+	zkl_dirty_set(slotno, ZKL_WAKE_AT_LEISURE);
 }
 
 void

@@ -67,6 +67,9 @@ extern ZklSlotState zkl_backend_slot_release(int slotno);
 extern bool zkl_backend_slot_promise(int slotno, uint32 generation, int64 token,
 									 int64 *until);
 
+/* Somebody is about to be told that a reservation is lost: its slot may go. */
+extern void zkl_backend_slot_tell_loss(int slotno, int64 token);
+
 /* Sets s_holder.timed_out of a WAITING try, and has the worker look at the slot. */
 extern void zkl_backend_slot_time_out(int slotno);
 

@@ -127,12 +127,14 @@ static void
 note_told(const ZklSlot *slot, ZklOwnTold *told)
 {
 	bool		held = slot->s_state == ZKL_SLOT_GRANTED;
+	int64		until;
 
 	told->is_own = slot->s_state != ZKL_SLOT_CACHED &&
 		has_privs_of_role(GetUserId(), slot->s_request.roleid);
 	told->granted_ms = held ? ms_since_1970(slot->s_answer.granted_at) : 0;
-	told->until_ms = held && slot->s_until != 0 ?
-		ms_since_1970(GetCurrentTimestamp()) + slot->s_until - zkl_boottime_ms() : 0;
+	until = held ? slot->s_until : zkl_slot_is_reserved(slot) ? slot->s_keep_until : 0;
+	told->until_ms = until == 0 ? 0 :
+		ms_since_1970(GetCurrentTimestamp()) + until - zkl_boottime_ms();
 }
 
 static void

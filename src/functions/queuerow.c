@@ -214,11 +214,16 @@ add_znode(ZklRow *row, const ZklQueueRow *r)
 	zkl_row_utf8(row, znode, strlen(znode));
 }
 
+/*
+ * A reservation belongs to a role, and to the client that made it: their session may have
+ * ended, and its process number be another one's.
+ */
 static void
 add_contender(ZklRow *row, ZklQueueRows *rows, const ZklQueueRow *r)
 {
 	ZklNodeData data;
 	ZklNodeData nobody;
+	bool		reserved;
 
 	memset(&nobody, 0, sizeof(nobody));
 	zkl_row_add(row, Int32GetDatum(r->position));
@@ -227,7 +232,10 @@ add_contender(ZklRow *row, ZklQueueRows *rows, const ZklQueueRow *r)
 	zkl_queuerow_add_server(row, r->data == NULL ? "" : r->data, r->length, &data,
 							r->visible);
 	add_server_host(row, rows, r->session_id);
-	add_session_of(row, r->visible && !r->kept ? &data : &nobody);
+	reserved = strcmp(data.lifetime, "reservation") == 0;
+	if (reserved)
+		data.pid = data.backend_start = 0;
+	add_session_of(row, r->visible && (!r->kept || reserved) ? &data : &nobody);
 	add_times(row, r, &data);
 	zkl_row_text(row, r->dialect);
 	zkl_row_bool(row, r->cached || data.cached);

@@ -246,7 +246,8 @@ void
 zkl_row_slot_add_session(ZklRow *row, const ZklSlot *slot, bool visible)
 {
 	bool		has_session = visible &&
-	(zkl_row_slot_has_session(slot) || zkl_slot_is_reserved(slot));
+	(zkl_row_slot_has_session(slot) || zkl_slot_is_reserved(slot) ||
+	 zkl_slot_is_lost_reservation(slot));
 	const ZklSlotRequest *request = &slot->s_request;
 
 	zkl_row_utf8_or_null(row, has_session ? request->database : "",
@@ -260,12 +261,18 @@ zkl_row_slot_add_session(ZklRow *row, const ZklSlot *slot, bool visible)
 const char *
 zkl_row_slot_state(const ZklSlot *slot)
 {
-	if (slot->s_state == ZKL_SLOT_RELEASED &&
+	bool		reserved = zkl_slot_is_reserved(slot);
+
+	if (zkl_slot_is_lost_reservation(slot))
+		return slot_state_names[ZKL_SLOT_LOST];
+	if (slot->s_state == ZKL_SLOT_RELEASED && !reserved &&
 		slot->s_keep_until > zkl_boottime_ms())
 		return "kept";
-	if (slot->s_state == ZKL_SLOT_GRANTED &&
+	if ((slot->s_state == ZKL_SLOT_GRANTED || reserved) &&
 		!zkl_lease_is_valid(slot->s_record.generation))
 		return "unconfirmed";
+	if (reserved)
+		return slot_state_names[ZKL_SLOT_GRANTED];
 	return slot_state_names[slot->s_state];
 }
 

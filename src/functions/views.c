@@ -73,13 +73,24 @@ is_asked_for(const ZklSlot *slot)
 		(drain != 0 && slot->s_drain == drain);
 }
 
-/* 0: nobody was told a time, or it is over. */
+/* Of ms by boottime.h; 0: there is none, or it is over. */
 static TimestampTz
-promised_until(const ZklSlot *slot)
+time_ahead(int64 ms)
 {
-	int64		left_ms = slot->s_promised_until - zkl_boottime_ms();
+	int64		left_ms = ms - zkl_boottime_ms();
 
 	return left_ms <= 0 ? 0 : GetCurrentTimestamp() + left_ms * 1000;
+}
+
+/* When the hold or the reservation ends, or the lock is kept no longer */
+static TimestampTz
+held_until(const ZklSlot *slot)
+{
+	if (slot->s_state == ZKL_SLOT_GRANTED)
+		return time_ahead(slot->s_until);
+	if (slot->s_state != ZKL_SLOT_RELEASED)
+		return 0;
+	return time_ahead(Max(slot->s_keep_until, slot->s_lost_until));
 }
 
 static void
@@ -108,7 +119,8 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	add_slot_znode(&row, slot);
 	row.hidden = false;
 	zkl_row_bool(&row, is_asked_for(slot));
-	zkl_row_time_or_null(&row, promised_until(slot));
+	zkl_row_time_or_null(&row, held_until(slot));
+	zkl_row_time_or_null(&row, time_ahead(slot->s_promised_until));
 	zkl_row_slot_add_session(&row, slot, visible);
 
 	zkl_row_put(fcinfo, &row);
@@ -155,8 +167,9 @@ count_slots(void)
 	{
 		ZklSlotState state = zkl_slot_peek(slotno);
 
-		counts.held += state == ZKL_SLOT_GRANTED &&
-			!zkl_slots[slotno].s_request.guard;
+		counts.held += (state == ZKL_SLOT_GRANTED &&
+						!zkl_slots[slotno].s_request.guard) ||
+			zkl_slot_is_reserved(&zkl_slots[slotno]);
 		counts.waiting += state == ZKL_SLOT_WAITING;
 		counts.cached += state == ZKL_SLOT_CACHED;
 	}

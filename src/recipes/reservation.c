@@ -28,7 +28,10 @@
 
 /* ---- what there is ---- */
 
-/* From slot "from" on; its number, and a copy.  -1: there is no other one. */
+/*
+ * From slot "from" on; its number, and a copy.  -1: there is no other one.  One that is lost
+ * counts until its role was told.
+ */
 static int
 next_reserved(int from, ZklSlot *copy)
 {
@@ -39,7 +42,7 @@ next_reserved(int from, ZklSlot *copy)
 		if (zkl_slot_peek(i) != ZKL_SLOT_RELEASED)
 			continue;
 		zkl_slot_copy(i, copy);
-		if (zkl_slot_is_reserved(copy))
+		if (zkl_slot_is_reserved(copy) || zkl_slot_is_lost_reservation(copy))
 			return i;
 	}
 	return -1;
@@ -208,6 +211,11 @@ zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms)
 	question.about = find_by_token(lock, token, &slot);
 	if (question.about < 0)
 		return false;
+	if (zkl_slot_is_lost_kept(&slot))
+	{
+		zkl_backend_slot_tell_loss(question.about, token);
+		return false;
+	}
 	question.by_other = slot.s_request.roleid != GetSessionUserId();
 	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_connect_timeout_ms(), false);
 	zkl_wait_for_answer(lock, &question, renewal_context, &at, &answer);
@@ -232,7 +240,10 @@ zkl_reservation_assert(const ZklTarget *lock, int64 token)
 				 errmsg("distributed lock \"%s\" is not reserved with token %lld",
 						zkl_text_for_client(lock->name), (long long) token)));
 	if (zkl_slot_is_lost_kept(&slot))
+	{
+		zkl_backend_slot_tell_loss(slotno, token);
 		zkl_refusal_raise_lost(lock->name, NULL, (ZklError) slot.s_answer.error);
+	}
 	until = confirm(lock, &slot);
 	if (!zkl_backend_slot_promise(slotno, slot.s_record.generation, token, &until))
 		zkl_refusal_raise_lost(lock->name, NULL, ZKL_ERROR_NONE);

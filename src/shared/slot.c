@@ -65,7 +65,13 @@ zkl_slot_is_reserved(const ZklSlot *slot)
 	return slot->s_state == ZKL_SLOT_RELEASED &&
 		slot->s_request.kind == ZKL_KIND_LOCK &&
 		slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION &&
-		slot->s_keep_until > zkl_boottime_ms();
+		slot->s_keep_until > zkl_boottime_ms() && !zkl_slot_is_lost_kept(slot);
+}
+
+bool
+zkl_slot_is_lost_reservation(const ZklSlot *slot)
+{
+	return zkl_slot_is_lost_kept(slot) && slot->s_lost_until > zkl_boottime_ms();
 }
 
 const char *

@@ -285,6 +285,13 @@ typedef struct ZklSlot
 	int64		s_promised_until;
 
 	/*
+	 * In ms of boottime.h, 0: none.  A reservation that is lost stays in its slot
+	 * until its time would have been over, or somebody was told: the worker sets
+	 * it, and the backend that tells it clears it.
+	 */
+	int64		s_lost_until;
+
+	/*
 	 * A request to release came while the holder was quiet: see
 	 * on_release_request.  The worker or zk_drain() sets it; whichever
 	 * process sends the signal clears it.
@@ -349,6 +356,9 @@ zkl_slot_is_lost_kept(const ZklSlot *slot)
 {
 	return slot->s_state == ZKL_SLOT_RELEASED && slot->s_answer.error != ZKL_ERROR_NONE;
 }
+
+/* Whether it was a reservation, is lost, and nobody has been told so yet */
+extern bool zkl_slot_is_lost_reservation(const ZklSlot *slot);
 
 /* Why a lock was lost, as a full sentence for errdetail */
 extern const char *zkl_slot_lost_detail(ZklError error);

@@ -21,6 +21,7 @@
 
 #include "shared/boottime.h"
 #include "shared/control.h"
+#include "shared/dirty.h"
 #include "utils/memutils.h"
 #include "worker/worker_slot.h"
 
@@ -104,6 +105,8 @@ zkl_bounds_end(int slotno)
 void
 zkl_bounds_look(int slotno)
 {
+	if (zkl_slot_peek(slotno) == ZKL_SLOT_RELEASED)
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 	if (zkl_bounds_end(slotno))
 		zkl_worker_tell(ZKL_EVENT(OVERDUE,.request = (uint32) slotno));
 }

@@ -233,8 +233,7 @@ carry_out_action(const ZklAction *action)
 			ask_for_release(slotno, action);
 			break;
 		case ZKL_ACTION_FREE:
-			zkl_from_slots_forget(slotno);
-			zkl_worker_slot_free(slotno);
+			zkl_from_slots_free(slotno);
 			break;
 		case ZKL_ACTION_REVIVED:
 			count_lost_writes();

@@ -115,6 +115,8 @@ zkl_from_slots_set_cache_time(bool stop)
 }
 
 static uint32 *known_serial = NULL; /* of each slot that was taken */
+static uint32 *left_serial = NULL;	/* of each that the core has done with, and
+									 * that stays for its role to be told */
 
 /* Of zkl_from_slots_take: the slots of its first look, and of its second */
 static int *dirty = NULL;
@@ -129,6 +131,9 @@ zkl_from_slots_begin(void)
 	known_serial = MemoryContextAllocZero(TopMemoryContext,
 										  zkl_control->ctl_nslots *
 										  sizeof(uint32));
+	left_serial = MemoryContextAllocZero(TopMemoryContext,
+										 zkl_control->ctl_nslots *
+										 sizeof(uint32));
 	dirty = MemoryContextAllocZero(TopMemoryContext,
 								   zkl_control->ctl_nslots * sizeof(int));
 	dirty_since = MemoryContextAllocZero(TopMemoryContext,
@@ -139,10 +144,26 @@ zkl_from_slots_begin(void)
 									  sizeof(bool));
 }
 
-void
-zkl_from_slots_forget(int slotno)
+bool
+zkl_from_slots_is_left(int slotno)
 {
-	known_serial[slotno] = 0;
+	return left_serial[slotno] != 0;
+}
+
+void
+zkl_from_slots_free(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	if (zkl_slot_is_lost_reservation(&slot))
+	{
+		left_serial[slotno] = slot.s_serial;
+		zkl_bounds_granted(slotno);
+		return;
+	}
+	known_serial[slotno] = left_serial[slotno] = 0;
+	zkl_worker_slot_free(slotno);
 }
 
 /* ---- requests of backends ---- */
@@ -279,7 +300,11 @@ release_lock(int slotno, const ZklSlot *slot)
 	/* The core needs it no longer, and is about to have the slot freed. */
 	if (known_serial[slotno] == slot->s_serial &&
 		!zkl_manager_knows(zkl_core, (uint32) slotno))
+	{
+		if (left_serial[slotno] == slot->s_serial)
+			zkl_from_slots_free(slotno);
 		return;
+	}
 	describe_end(slotno, slot, &event.end);
 	if (!event.end.epilogue)
 		known_serial[slotno] = slot->s_serial;

@@ -32,7 +32,11 @@ extern void zkl_from_slots_take(void);
  */
 extern size_t zkl_from_slots_node_data(const ZklSlot *slot, char *buf);
 
-/* The core needs this slot no longer. */
-extern void zkl_from_slots_forget(int slotno);
+/*
+ * The core needs this slot no longer.  It is freed, unless it is a lost reservation's
+ * whose role has yet to be told: then it is left until that is done, or its time is over.
+ */
+extern void zkl_from_slots_free(int slotno);
+extern bool zkl_from_slots_is_left(int slotno);
 
 #endif							/* ZKL_WORKER_FROM_SLOTS_H */

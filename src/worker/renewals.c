@@ -24,7 +24,7 @@
 static bool
 is_meant(const ZklSlot *reserved, const ZklSlotRequest *renewal)
 {
-	return zkl_slot_is_reserved(reserved) && !zkl_slot_is_lost_kept(reserved) &&
+	return zkl_slot_is_reserved(reserved) &&
 		reserved->s_answer.token == renewal->token &&
 		reserved->s_request.dialect == renewal->dialect &&
 		strcmp(reserved->s_request.path, renewal->path) == 0;
@@ -173,7 +173,7 @@ zkl_renewals_log_end(void)
 		if (zkl_slot_peek(i) != ZKL_SLOT_RELEASED)
 			continue;
 		zkl_slot_copy(i, &slot);
-		if (zkl_slot_is_reserved(&slot) && !zkl_slot_is_lost_kept(&slot))
+		if (zkl_slot_is_reserved(&slot))
 			ereport(LOG,
 					(errmsg("the reservation of distributed lock \"%s\" ends with the ZooKeeper session, as the server stops",
 							slot.s_request.path),

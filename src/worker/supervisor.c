@@ -33,6 +33,7 @@
 #include "worker/closing.h"
 #include "worker/diagnosis.h"
 #include "worker/fleet_entry.h"
+#include "worker/from_slots.h"
 #include "worker/identity.h"
 #include "worker/launch.h"
 #include "worker/link.h"
@@ -77,7 +78,7 @@ has_free_slots_only(void)
 
 	for (i = 0; i < zkl_control->ctl_nslots; i++)
 	{
-		if (zkl_slot_peek(i) != ZKL_SLOT_FREE)
+		if (zkl_slot_peek(i) != ZKL_SLOT_FREE && !zkl_from_slots_is_left(i))
 			return false;
 	}
 	return true;

@@ -222,7 +222,10 @@ lose_kept_locked(ZklSlot *slot, ZklError error, int64 now_us)
 		return false;
 	slot->s_answer.error = error;
 	if (slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION)
+	{
 		slot->s_answer.lost_us = now_us;
+		slot->s_lost_until = slot->s_keep_until;
+	}
 	slot->s_keep_until = Min(slot->s_keep_until, slot->s_promised_until);
 	return true;
 }
@@ -241,6 +244,7 @@ zkl_worker_slot_lose(int slotno, ZklError error)
 	int64		now_us = zkl_boottime_us();
 	bool		done,
 				kept,
+				reserved,
 				released;
 	int			procno;
 
@@ -250,11 +254,14 @@ zkl_worker_slot_lose(int slotno, ZklError error)
 	if (done)
 		lose_locked(slot, error, now_us);
 	kept = lose_kept_locked(slot, error, now_us);
+	reserved = kept && slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION;
 	(void) stop_caching(slot);
 	released = slot->s_state == ZKL_SLOT_RELEASED;
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
 		announce_loss(procno);
+	else if (reserved)
+		pg_atomic_fetch_add_u64(&zkl_control->ctl_losses, 1);
 
 	/* The core kept it, perhaps, and leaves its end to us. */
 	if (released)
@@ -326,6 +333,8 @@ zkl_worker_slot_until(int slotno)
 		zkl_slot_error_ends_znode((ZklError) slot->s_answer.error) &&
 		slot->s_promised_until > zkl_boottime_ms())
 		until = slot->s_promised_until;
+	if (zkl_slot_is_lost_reservation(slot))
+		until = slot->s_lost_until;
 	SpinLockRelease(&slot->s_mutex);
 	return until;
 }
@@ -378,7 +387,10 @@ zkl_worker_slot_renew(int slotno, int64 until, bool by_other)
 		slot->s_promised_until > zkl_boottime_ms())
 	{
 		if (until == 0)
+		{
 			slot->s_answer.error = ZKL_ERROR_CANCELLED;
+			slot->s_lost_until = slot->s_keep_until;
+		}
 		until = slot->s_promised_until;
 	}
 	slot->s_promised_until = Min(slot->s_promised_until, until);

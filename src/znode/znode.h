@@ -178,7 +178,7 @@ typedef struct ZklNodeData
 	char		database[64];
 	char		usename[64];
 	char		application_name[64];
-	char		lifetime[16];	/* "session" or "transaction" */
+	char		lifetime[16];	/* "session", "transaction" or "reservation" */
 	int32_t		pid;			/* 0: unknown */
 	int64_t		since;
 	int32_t		timeout_ms;		/* of the session that made the node; 0: not

@@ -26,7 +26,16 @@ my $pid = $maker->pid;
 $maker->close;
 is($test->look($one,
 		"SELECT lifetime, state, usename IS NOT NULL, fencing_token = $token, pid FROM zk_locks"),
-	'reservation|kept|t|t|', 'zk_locks shows it');
+	'reservation|granted|t|t|', 'zk_locks shows it');
+is($test->look($one,
+		"SELECT held_until BETWEEN now() + '9 min' AND now() + '11 min' FROM zk_locks"),
+	't', 'and its end');
+is($test->look($one, 'SELECT locks_held FROM zk_status'), 1, 'it counts as held');
+is($test->look($one,
+		"SELECT granted, pid, usename IS NOT NULL, application_name, held_until IS NOT NULL FROM zk_queue('/r')"),
+	't||t|zklock test|t', 'zk_queue shows whose it is, and no process');
+is($other->query("SELECT granted, pid, usename IS NOT NULL, application_name FROM zk_queue('/r')"),
+	't||t|zklock test', 'as other servers see it, too');
 is($other->query("SELECT zk_try_lock('/r')"), 'f', 'another server does not get the lock');
 is($s->query("SELECT zk_try_lock('/r')"), 'f', 'nor does this one');
 $test->enqueue($other, "SELECT zk_lock('/r')", '/r');
@@ -137,10 +146,35 @@ is($s->error("SELECT zk_renew('/r', $token, '10 min')"), '40001', 'nor when it i
 $test->zk->resume;
 $test->look_until($one, "SELECT lease_remaining > '0' FROM zk_status", 't', 'it is back');
 is($s->query("SELECT zk_renew('/r', $token, '10 min')"), 't', 'and so is the reservation');
+my $lapses = $test->status($one, 'lapses');
+my $losses = $test->status($one, 'locks_lost');
 $test->lose_session($one, '/r');
-is($s->query("SELECT zk_renew('/r', $token, '10 min')"), 'f', 'it ends with the session');
-is($other->query("SELECT zk_try_lock('/r')"), 't', 'and others get the lock');
+is($other->query("SELECT zk_try_lock('/r')"), 't', 'it ends with the session, and others get the lock');
 $other->query("SELECT zk_unlock('/r')");
+cmp_ok($test->status($one, 'lapses'), '>', $lapses, 'the end of the lease is counted');
+is($test->look($one, "SELECT state, usename IS NOT NULL, held_until IS NOT NULL FROM zk_locks"),
+	'lost|t|t', 'zk_locks shows that it is lost');
+like(slurp_file($one->logfile),
+	qr/LOG:  the reservation of distributed lock "\/r" was lost\n.*expired.*Role "/,
+	'the log says so');
+
+# Who asks is told, once: then nothing is known of it, and its slot is free.
+is($s->error("SELECT zk_assert_lock('/r', $token)"), '40001', 'who asserts it is told');
+like($s->messages, qr/was lost\n.*session that held it has expired/, 'and why');
+$test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'nothing is left of it');
+is($test->status($one, 'locks_lost'), $losses + 1, 'the loss is counted');
+is($s->error("SELECT zk_assert_lock('/r', $token)"), '55000', 'from then on it is none');
+is($s->query("SELECT zk_renew('/r', $token, '10 min')"), 'f', 'nor is it renewed');
+
+# Nobody asks: it is left until its time would have been over, and is counted among
+# those of its role; a new one can be made meanwhile.
+$token = $s->query("SELECT zk_reserve('/r', '6 s')");
+$test->lose_session($one, '/r');
+is($test->look($one, 'SELECT state FROM zk_locks'), 'lost', 'it is left');
+my $next = $s->query("SELECT zk_reserve('/r', '10 min')");
+cmp_ok($next, '>', $token, 'the next one');
+is($s->query("SELECT zk_cancel('/r', $next)"), 't', 'is another one');
+$test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'the lost one goes when its time is over');
 
 # ---- the server stops
 
