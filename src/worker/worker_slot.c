@@ -389,7 +389,7 @@ zkl_worker_slot_renew(int slotno, int64 until, bool by_other)
 		if (until == 0)
 		{
 			slot->s_answer.error = ZKL_ERROR_CANCELLED;
-			slot->s_lost_until = slot->s_keep_until;
+			slot->s_lost_until = slot->s_promised_until;
 		}
 		until = slot->s_promised_until;
 	}
