@@ -570,6 +570,23 @@ zkl_backend_slot_count_kept(uint64 claimer, int harmless)
 	return kept;
 }
 
+/* A glance, without the mutexes: it is a limit against accidents. */
+int
+zkl_backend_slot_count_of_role(Oid roleid)
+{
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		ZklSlotState state = zkl_slot_peek(i);
+
+		n += state > ZKL_SLOT_CLAIMED && state != ZKL_SLOT_CACHED &&
+			zkl_slots[i].s_request.roleid == roleid;
+	}
+	return n;
+}
+
 bool
 zkl_backend_slot_is_held(int slotno, uint32 generation, ZklError *error)
 {

@@ -95,6 +95,9 @@ extern void zkl_backend_slot_set_holds(int slotno, uint32 holds);
  */
 extern int	zkl_backend_slot_count_kept(uint64 claimer, int harmless);
 
+/* About how many requests all sessions of a role have, and its reservations */
+extern int	zkl_backend_slot_count_of_role(Oid roleid);
+
 /*
  * Another acquisition of a held lock, with bounds of its own in ms, 0 for none:
  * the later times count.  A hold without a bound stays without.

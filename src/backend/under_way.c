@@ -18,8 +18,9 @@
  * both cases the request ends.
  *
  * "zklock.max_requests_per_session" guards against accidents: one session that
- * takes locks in a loop should not take the last slot from all others.  The
- * current value of the setting counts; it takes no lock away.
+ * takes locks in a loop should not take the last slot from all others.  Nor should
+ * some sessions together: "zklock.max_requests_per_role".  The current values of the
+ * settings count; they take no lock away.
  */
 #include "postgres.h"
 
@@ -275,6 +276,36 @@ zkl_under_way_check_number(int64 wanted, bool of_session)
 				 hint_at_setting(most)));
 }
 
+static int
+requests_per_role(void)
+{
+	int			most = zkl_max_requests_per_role;
+
+	if (superuser_arg(GetSessionUserId()))
+		return zkl_control->ctl_nrequests;
+	return most < 0 ? zkl_control->ctl_nrequests / 2 : most;
+}
+
+/* As long as all roles together have no more, none has: then nothing is counted. */
+static void
+check_role(int wanted)
+{
+	int			most = requests_per_role();
+	int			has;
+
+	if (zkl_control->ctl_nrequests - zkl_control_count_free() + wanted <= most)
+		return;
+	has = zkl_backend_slot_count_of_role(GetSessionUserId());
+	if (has + wanted <= most)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("too many distributed locks held or awaited by this role"),
+			 errdetail("Its sessions and reservations have %d requests, and the call needs %d more, but \"%s\" allows %d.",
+					   has, wanted, "zklock.max_requests_per_role", most),
+			 errhint("A superuser can increase \"zklock.max_requests_per_role\" for the role, or \"zklock.max_requests\".")));
+}
+
 void
 zkl_under_way_check_room(int held, int wanted)
 {
@@ -283,6 +314,7 @@ zkl_under_way_check_room(int held, int wanted)
 	int			room = most - held - wanted;
 	int			kept;
 
+	check_role(wanted);
 	if (room >= zkl_backend_slot_count_kept(owner, room))
 		return;
 	kept = zkl_backend_slot_count_kept(owner, -1);

@@ -31,6 +31,7 @@ int			zkl_session_timeout = 10000;
 int			zkl_tick_time = 2000;
 int			zkl_max_requests = 1000;
 int			zkl_max_requests_per_session = -1;
+int			zkl_max_requests_per_role = -1;
 int			zkl_cache_time = 100;
 int			zkl_max_at_least = 3600 * 1000;
 bool		zkl_session_locks = true;
@@ -367,6 +368,14 @@ define_limits(void)
 							"Sets the maximum number of distributed locks that a session holds or awaits at a time.",
 							"-1 means a quarter of \"zklock.max_requests\", or 32 if that is more.",
 							&zkl_max_requests_per_session,
+							-1, -1, 262143,
+							PGC_SUSET,
+							0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("zklock.max_requests_per_role",
+							"Sets the maximum number of distributed locks that all sessions of a role hold or await at a time.",
+							"-1 means half of \"zklock.max_requests\".  Superusers have no limit.",
+							&zkl_max_requests_per_role,
 							-1, -1, 262143,
 							PGC_SUSET,
 							0,

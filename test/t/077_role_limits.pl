@@ -135,6 +135,30 @@ is($s->query("SELECT zk_try_lock('/z')"), 't', 'which makes room');
 $t->query("SELECT zk_break_lock('/k/' || i) FROM generate_series(2, 3) i");
 $s->query("SELECT zk_unlock_all(); RESET $setting");
 
+# ---- all sessions of a role together ----
+
+$node->safe_psql('postgres', 'CREATE ROLE many LOGIN; CREATE ROLE few LOGIN;'
+	  . ' GRANT EXECUTE ON FUNCTION zk_try_lock, zk_reserve TO many, few;'
+	  . ' ALTER ROLE many SET zklock.max_requests_per_session = 70');
+my @many = map { $test->session($node, user => 'many') } 1 .. 2;
+my $count = "SELECT count(*) FROM generate_series(%d, %d) i WHERE zk_try_lock('/role/' || i)";
+is($many[0]->query(sprintf $count, 1, 60), 60, 'a session of a role');
+is($many[1]->query(sprintf $count, 61, 99), 39, 'and another one');
+cmp_ok($many[1]->query("SELECT zk_reserve('/role/100', '1h')"), '>', 0, 'and a reservation');
+is($many[1]->error("SELECT zk_try_lock('/role/101')"), '53400', 'have half of all together');
+like($many[1]->messages, qr/have 100 requests, and the call needs 1 more.*max_requests_per_role" allows 100/,
+	'which the error says');
+is($test->session($node, user => 'few')->query("SELECT zk_try_lock('/role/101')"), 't', 'others have theirs');
+$node->safe_psql('postgres', 'ALTER ROLE many SET zklock.max_requests_per_role = 101');
+my $third = $test->session($node, user => 'many');
+is($third->query("SELECT zk_try_lock('/role/102')"), 't', 'a superuser can allow more');
+is($third->error("SELECT zk_try_lock('/role/103')"), '53400', 'and not more than that');
+is($third->error('SET zklock.max_requests_per_role = 200'), '42501', 'which the role itself cannot do');
+$_->close foreach @many, $third;
+my $reserved = $test->look($node, "SELECT fencing_token FROM zk_locks WHERE lifetime = 'reservation'");
+is($s->query("SELECT zk_cancel('/role/100', $reserved)"), 't', 'the reservation ends');
+$test->look_until($node, 'SELECT count(*) FROM zk_locks', 0, 'nothing is left of them');
+
 # ---- at_least: for how long ----
 
 my $at_least = "zk_try_lock('/a', '0', NULL, '%s')";
