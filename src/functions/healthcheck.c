@@ -408,8 +408,8 @@ check_access(FunctionCallInfo fcinfo, const Fleet *fleet, uint32 access)
 }
 
 /*
- * The worker knows whether another server is a clone, but looks once for each
- * session.  Until it has looked, that server may be a former primary.
+ * The worker knows whether another server is a clone.  Until it is sure, that server may
+ * be a former primary.
  */
 static void
 check_clones(FunctionCallInfo fcinfo, const Fleet *fleet, bool clone)

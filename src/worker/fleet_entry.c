@@ -12,14 +12,15 @@
  * for its sake otherwise: whether the server is still in recovery is looked at when
  * the worker is awake anyway.
  *
- * Right behind, a server that is not in recovery lists the fleet, once for each
- * session and when its recovery ends.  Another one with its system identifier that
- * is not in recovery either is a clone, or the past: this server before it was
- * restarted, or a former primary.  A session of the past ends within a session
+ * Right behind, a server that is not in recovery lists the fleet, with a watch: once for
+ * each connection, when its recovery ends, and whenever a server comes or goes.  Another
+ * one with its system identifier that is not in recovery either is a clone, or the past:
+ * this server before it was restarted, or a former primary.  To the former primary itself,
+ * a server that has been promoted is one while both have a session.  A session of the past ends within a session
  * timeout, but ZooKeeper counts in ticks, and its followers tell the leader late.  So
  * the look is repeated for that long and two ticks, until the session has ended;
- * if it has not by then, it is a clone's, whatever its name.  Until all this is
- * decided, a new session has no lease: whatever the core grants, no backend takes it.
+ * if it has not by then, it is a clone's, whatever its name.  Until that is decided for the
+ * first time, a new session has no lease: whatever the core grants, no backend takes it.
  */
 #include "postgres.h"
 
@@ -79,6 +80,7 @@ static bool anew = false;		/* the znode has a list of other credentials */
 static bool leaving = false;	/* it is to be taken back */
 static uint32 gave_up_on = 0;	/* this connection */
 static uint32 looked_in = 0;	/* this session, by its generation */
+static uint32 looked_on = 0;	/* this connection; 0: the fleet has changed since */
 static char peer[ZKL_PEER_ADDRESS_TEXT] = "";
 
 static Facts
@@ -154,6 +156,14 @@ log_possible_past(const FleetTask *fleet, int64 past_ms)
 					   (long long) past_ms)));
 }
 
+static void
+log_no_clone(void)
+{
+	ereport(LOG,
+			(errmsg("no other server has the same system identifier as this server, \"%s\", any more",
+					zkl_settings_server_name())));
+}
+
 /* Whether what was found may still be the past: then the look is repeated. */
 static bool
 may_be_past(FleetTask *fleet)
@@ -164,7 +174,8 @@ may_be_past(FleetTask *fleet)
 	if (fleet->past_until == 0)
 	{
 		fleet->past_until = now + past_ms * 1000;
-		log_possible_past(fleet, past_ms);
+		if (zkl_fleet_entry_is_undecided())
+			log_possible_past(fleet, past_ms);
 	}
 	if (now >= fleet->past_until)
 		return false;
@@ -176,11 +187,19 @@ may_be_past(FleetTask *fleet)
 static void
 conclude(FleetTask *fleet)
 {
-	if (fleet->found && may_be_past(fleet))
+	static int64 warned_of = 0; /* its session */
+	bool		news = fleet->found && (fleet->found_session != warned_of ||
+										zkl_fleet_entry_is_undecided());
+
+	if (news && may_be_past(fleet))
 		return;
-	if (fleet->found)
+	if (news)
 		warn_of_clone(fleet);
+	else if (!fleet->found && zkl_control->ctl_status.clone)
+		log_no_clone();
+	warned_of = fleet->found ? fleet->found_session : 0;
 	looked_in = fleet->facts.generation;
+	fleet->past_until = 0;
 	decide(fleet->found);
 	finish();
 }
@@ -192,7 +211,8 @@ look_for_clones(FleetTask *fleet)
 
 	fleet->found = false;
 	fleet->nentries = 0;
-	zkl_operation_send(&fleet->task, THE_LISTING, ZKL_SEND_LIST, path, false);
+	looked_on = zkl_supervisor_generation();
+	zkl_operation_send(&fleet->task, THE_LISTING, ZKL_SEND_LIST, path, true);
 }
 
 static void
@@ -310,10 +330,17 @@ give_up(FleetTask *fleet, int32 rc)
 }
 
 /* A standby may have the system identifier of its primary. */
+static bool
+is_to_look(const Facts *facts)
+{
+	return !facts->in_recovery && (looked_in != facts->generation ||
+								   looked_on != zkl_supervisor_generation());
+}
+
 static void
 go_on_looking(FleetTask *fleet)
 {
-	if (!fleet->facts.in_recovery && looked_in != fleet->facts.generation)
+	if (is_to_look(&fleet->facts))
 		look_for_clones(fleet);
 	else
 	{
@@ -366,6 +393,16 @@ take_removal(FleetTask *fleet, int32 rc)
 	finish();
 }
 
+void
+zkl_fleet_entry_event(const char *path)
+{
+	size_t		length = strlen(zkl_root);
+
+	if (strncmp(path, zkl_root, length) == 0 &&
+		strcmp(path + length, ZKL_FLEET_DIRECTORY) == 0)
+		looked_on = 0;
+}
+
 bool
 zkl_fleet_entry_take_back(void)
 {
@@ -391,10 +428,15 @@ begin_fleet(ZklTask *task)
 	fleet->facts = facts;
 	fleet->exists = written.generation == facts.generation;
 	fleet->parents = 0;
+
+	/* A standby that is promoted: others hear only of znodes that come and go. */
+	anew |= fleet->exists && written.in_recovery != facts.in_recovery;
 	if (anew || !same_facts(&facts, &written))
 		write_entry(fleet);
 	else if (zkl_boottime_us() < fleet->again_at)
 		zkl_operation_pause(task, fleet->again_at);
+	else if (fleet->past_until != 0)
+		look_for_clones(fleet);
 	else
 		go_on_looking(fleet);
 }
@@ -443,8 +485,7 @@ zkl_fleet_entry_tick(bool ready)
 			present = (FleetTask *) zkl_operation_make(&fleet_owner);
 		return;
 	}
-	if (anew || !same_facts(&facts, &written) ||
-		(!facts.in_recovery && looked_in != facts.generation))
+	if (anew || !same_facts(&facts, &written) || is_to_look(&facts))
 		present = (FleetTask *) zkl_operation_make(&fleet_owner);
 }
 

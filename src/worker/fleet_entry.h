@@ -21,6 +21,9 @@ extern void zkl_fleet_entry_renew(void);
  */
 extern bool zkl_fleet_entry_take_back(void);
 
+/* The children of this znode have changed: perhaps servers have come or gone. */
+extern void zkl_fleet_entry_event(const char *path);
+
 /* The address at which our worker hears from others; empty: it does not. */
 extern void zkl_fleet_entry_set_peer(const char *address);
 

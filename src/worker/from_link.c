@@ -12,6 +12,7 @@
 #include "shared/boottime.h"
 #include "worker/carry_out.h"
 #include "worker/errands.h"
+#include "worker/fleet_entry.h"
 #include "worker/from_link.h"
 #include "worker/link.h"
 #include "worker/operation.h"
@@ -137,7 +138,9 @@ take_event(ZklWireReader *body, int64 now)
 		return;
 	if (kind != ZKL_WIRE_EVENT_CHANGED)
 		zkl_errands_event(event.path);
-	if (kind != ZKL_WIRE_EVENT_CHILDREN)
+	if (kind == ZKL_WIRE_EVENT_CHILDREN)
+		zkl_fleet_entry_event(event.path);
+	else
 		zkl_root_watch_event(event.path);
 	zkl_worker_tell(&event);
 }

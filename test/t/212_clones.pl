@@ -67,7 +67,9 @@ is(logged($copy, "WARNING:  server \"server1\" $same, \"copy\""
 is($original->query("SELECT zk_fencing_token('/c/original')"),
 	$token, 'the original keeps its lock');
 is($s->query("SELECT zk_try_lock('/c/original')"), 'f', 'against the clone too');
-is(logged($one, $same), 0, 'and does not look again in its session');
+logs($one, "WARNING:  server \"copy\" $same, \"server1\"", 'and hears of the clone');
+is(logged($one, "LOG:  server \"copy\" $same"), 0, 'of which it has no doubt');
+$test->look_until($one, q(SELECT ok FROM zk_healthcheck() WHERE check_name = 'clones'), 'f', 'the check says so');
 $test->zk->client->shut_out('/zklock/.fleet');
 $copy->reload;
 is($test->look($copy, "SELECT zk_try_lock('/c/new', '1min'), zk_unlock('/c/new')"), 't|t',
@@ -151,10 +153,13 @@ is(logged($standby, $same), 0, 'it is no clone');
 $standby->promote;
 logs($standby, "WARNING:  server \"server1\" $same",
 	'a standby that is promoted beside its primary warns');
+logs($one, "WARNING:  server \"standby\" $same, \"server1\"", 'and so does the primary');
 is($s->query("SELECT zk_unlock('/c/standby')"), 't', 'and keeps its locks');
 $s->close;
 $test->stop_looking($standby);
 $standby->stop;
 pop @{ $test->{nodes} };
+logs($one, 'LOG:  no other server has the same system identifier as this server, "server1", any more',
+	'until it is gone');
 
 $test->finish(crashes => 'was terminated by signal 9|all server processes terminated');
