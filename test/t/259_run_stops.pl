@@ -105,6 +105,16 @@ my %cases = (
 	'restart' => [ sub { $one->restart }, sub { $test->wait_connected($one) } ],
 	'fast stop' => [ sub { $one->stop('fast') }, \&start ],
 	'immediate stop' => [ sub { $one->stop('immediate') }, \&start ],
+	'smart stop, goes on' => [
+		sub { $one->command_ok([ 'pg_ctl', '-D', $one->data_dir, '-m', 'smart', '-W', 'stop' ], 'smart stop'); },
+		sub {
+			my $postmaster = $one->{_pid};
+
+			$test->wait_gone($postmaster);
+			$one->_update_pid(0);
+			start();
+		}
+	],
 	'drain, goes on' => [
 		sub { $test->look($one, "SELECT count(*) FROM zk_drain('0')") },
 		sub { $test->look($one, 'SELECT zk_undrain()') }
