@@ -127,7 +127,8 @@ $_->close foreach $root, $role_session;
 my $holder = $test->session($one);
 my $other = $test->session($two);
 my $leader = $test->session($two);
-$holder->query("SELECT zk_lock('/m/a')");
+$holder->query("SELECT zk_lock('/m/own')");
+my $reserved = $holder->query("SELECT zk_reserve('/m/a', '10 min')");
 $other->query("SELECT zk_lock('/m/b'), zk_unlock('/m/b')");
 $leader->query("SELECT zk_lead('/m/lead')");
 $prometheus->start(
@@ -180,7 +181,7 @@ results_ok('zklock_fleet_servers == 2', 2, 'each server sees both');
 results_ok('zklock_health_ok == 1',
 	2 * $test->look($one, 'SELECT count(*) FROM zk_healthcheck()'),
 	'all checks are ok');
-results_ok('sum(zklock_locks_held) == 2', 1, 'what is held');
+results_ok('sum(zklock_locks_held) == 3', 1, 'what is held, and reserved');
 my %seen = map { $_ => 1 } $prometheus->names;
 is(join(' ', grep { !$seen{$_} } @metrics), 'zklock_certificate_expiry_seconds zklock_wait_seconds',
 	'Prometheus has every metric but those of TLS and of waits');
@@ -219,7 +220,9 @@ alerts_ok(
 	'it has lost the lock',
 	'ZklockLocksLost server1',
 	'ZklockSessionsLost server1');
-is($test->status($one, 'locks_lost, lapses'), '1|1', 'as zk_stat_server counts');
+is($test->status($one, 'locks_lost, lapses'), '2|1', 'as zk_stat_server counts');
+$holder->query('SELECT zk_unlock_all()');
+is($holder->error("SELECT zk_assert_lock('/m/a', $reserved)"), '40001', 'and the reservation tells');
 alerts_ok('and after some time all is well');
 
 # ---- a lock is held for long, and a drain is forgotten
@@ -233,6 +236,32 @@ $keeper->query("SELECT zk_drain('1ms')");
 alerts_ok('a drain', 'ZklockDrainForgotten server1');
 $keeper->query('SELECT zk_undrain()');
 alerts_ok('is ended');
+
+# ---- a reservation is held, too
+
+my $token = $keeper->query("SELECT zk_reserve('/m/reserved/long', '10 min')");
+alerts_ok('a reservation for long', 'ZklockLongHold /m/reserved/long');
+$keeper->query("SELECT zk_cancel('/m/reserved/long', $token)");
+alerts_ok('is cancelled');
+
+# ---- locks are switched off on one server, and then that has another root
+
+$leader->query("SELECT zk_resign('/m/lead')");
+$test->set($two, enabled => 'off');
+alerts_ok('switched off', 'ZklockDisabled server2');
+$test->set($two, enabled => 'on');
+alerts_ok('and on again');
+$test->stop_looking($two);
+$_->close foreach $other, $leader, $waiter;
+$two->append_conf('postgresql.conf', "zklock.root = '/elsewhere'");
+$two->restart;
+alerts_ok('two fleets', map { "ZklockFleetSplit $_" } 'server1', 'server2');
+$two->append_conf('postgresql.conf', "zklock.root = '/zklock'");
+$two->restart;
+alerts_ok('are one again');
+$leader = $test->session($two);
+$leader->query("SELECT zk_lead('/m/lead')");
+results_ok('zklock_leadership_leaders == 1', 1, 'a leader again');
 
 # ---- a worker ends
 
@@ -248,6 +277,7 @@ alerts_ok('is forgotten');
 
 # ---- ZooKeeper itself hangs: scrapes go on meanwhile
 
+$leader->query("SELECT zk_lock('/m/two')");
 $test->zk->pause;
 alerts_ok(
 	'ZooKeeper hangs',
@@ -268,5 +298,5 @@ alerts_ok('and back');
 results_ok('zklock_connected == 1', 2, 'both servers are seen again');
 
 $prometheus->stop;
-$_->close foreach $holder, $keeper, $other, $leader, $waiter;
+$_->close foreach $holder, $keeper, $leader;
 $test->finish;
