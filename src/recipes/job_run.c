@@ -19,6 +19,7 @@
 #include "funcapi.h"
 #include "nodes/parsenodes.h"
 #include "parser/parser.h"
+#include "parser/scansup.h"
 #include "recipes/once.h"
 #include "shared/compat.h"
 #include "shared/gate.h"
@@ -45,6 +46,35 @@ typedef struct Run
 
 /* ---- arguments ---- */
 
+/* A position in the SQL is none in the CALL: see _SPI_error_callback() in spi.c. */
+static void
+syntax_callback(void *sql)
+{
+	int			position = geterrposition();
+
+	if (position <= 0)
+		return;
+	errposition(0);
+	internalerrposition(position);
+	internalerrquery(sql);
+}
+
+static List *
+parse(const char *sql)
+{
+	ErrorContextCallback callback = {
+		.callback = syntax_callback,
+		.arg = unconstify(char *, sql),
+		.previous = error_context_stack
+	};
+	List	   *statements;
+
+	error_context_stack = &callback;
+	statements = raw_parser(sql, RAW_PARSE_DEFAULT);
+	error_context_stack = callback.previous;
+	return statements;
+}
+
 static void
 read_run(Run *run, FunctionCallInfo fcinfo, int sql, int timeout)
 {
@@ -54,7 +84,7 @@ read_run(Run *run, FunctionCallInfo fcinfo, int sql, int timeout)
 	run->path = zkl_text_for_client(text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	run->timeout_ms = zkl_target_timeout_ms(fcinfo, timeout);
 	run->sql = text_to_cstring(PG_GETARG_TEXT_PP(sql));
-	run->statements = raw_parser(run->sql, RAW_PARSE_DEFAULT);
+	run->statements = parse(run->sql);
 	if (run->statements == NIL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -63,16 +93,41 @@ read_run(Run *run, FunctionCallInfo fcinfo, int sql, int timeout)
 
 /* ---- statements ---- */
 
+/* What PostgreSQL refuses within a transaction block, it refuses here. */
+static void
+statement_callback(void *arg)
+{
+	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION)
+		errhint("Take the lock for the session, with CALL zk_await_lock(), and run the statement by itself behind that.");
+}
+
+static int
+execute(const char *sql, bool may_commit)
+{
+	SPIExecuteOptions options = {.allow_nonatomic = may_commit};
+	ErrorContextCallback callback = {
+		.callback = statement_callback,
+		.previous = error_context_stack
+	};
+	int			rc;
+
+	error_context_stack = &callback;
+	rc = SPI_execute_extended(sql, &options);
+	error_context_stack = callback.previous;
+	return rc;
+}
+
 static void
 run_one_statement(const char *sql, const RawStmt * statement)
 {
-	SPIExecuteOptions options = {0};
-	int			length = statement->stmt_len > 0 ? statement->stmt_len :
-	(int) strlen(sql + statement->stmt_location);
+	const char *first = sql + statement->stmt_location;
+	const char *end = statement->stmt_len > 0 ? first + statement->stmt_len : strchr(first, '\0');
 	int			rc;
 
-	options.allow_nonatomic = IsA(statement->stmt, CallStmt) || IsA(statement->stmt, DoStmt);
-	rc = SPI_execute_extended(pnstrdup(sql + statement->stmt_location, length), &options);
+	while (scanner_isspace(*first))
+		first++;
+	rc = execute(pnstrdup(first, end - first),
+				 IsA(statement->stmt, CallStmt) || IsA(statement->stmt, DoStmt));
 	if (rc == SPI_ERROR_TRANSACTION)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),

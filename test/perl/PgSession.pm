@@ -133,8 +133,8 @@ sub is_open
 }
 
 # Waits for the answer to what was sent: a hash of rows (arrays), error (hash
-# of sqlstate, message, detail, hint, context; undef if none), notices (the
-# same hashes) and tag.  A connection that broke has closed set.
+# of sqlstate, message, detail, hint, context, position, internal_position and
+# internal_query; undef if none), notices (the same hashes) and tag.  A connection that broke has closed set.
 sub result
 {
 	my ($self, $timeout) = @_;
@@ -325,6 +325,9 @@ sub _take
 			detail => $field{D},
 			hint => $field{H},
 			context => $field{W},
+			position => $field{P},
+			internal_position => $field{p},
+			internal_query => $field{q},
 			text => join("\n", grep { defined } @field{qw(S C M D H W)}),
 		};
 		# What ends the connection may come right behind an error.

@@ -241,6 +241,24 @@ foreach (@errors)
 	my ($call, $sqlstate) = @$_;
 	is($s->error("CALL $call"), $sqlstate, "$call: $sqlstate") or diag $s->messages;
 }
+
+# An error points into the SQL, as that of PL/pgSQL's EXECUTE does.
+foreach my $case ([ 'SELECT 1; SELEC 1', 'SELECT 1; SELEC 1', 11 ], [ 'SELECT 1; SELECT nothing', 'SELECT nothing', 8 ])
+{
+	my ($sql, $query, $position) = @$case;
+
+	foreach my $call ("zk_run_once('/x', '1 day', '$sql')", "zk_run_exclusive('/x', '$sql')")
+	{
+		my $error = $s->send("CALL $call")->result->{error};
+
+		is($error->{position}, undef, "$call: no position in the CALL");
+		is("$error->{internal_query}: $error->{internal_position}", "$query: $position", 'but one in the SQL');
+	}
+}
+foreach my $call ("zk_run_exclusive('/x', 'VACUUM gate')", "zk_run_once('/x', '1 day', 'SELECT 1; CREATE DATABASE x')")
+{
+	like($s->send("CALL $call")->result->{error}{hint}, qr/zk_await_lock/, "$call: a hint at what can do it");
+}
 ok($test->look_until($one, $slots, 0), 'after errors nothing is held');
 answer_like($s, "zk_run_once('/x', '1 day', '$insert')", qr/^t\|/, 'and the turn is free');
 
