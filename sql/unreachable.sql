@@ -61,7 +61,7 @@ DECLARE
 	context text;
 BEGIN
 	PERFORM zk_lock('/batch/nightly');
-EXCEPTION WHEN lock_not_available THEN
+EXCEPTION WHEN connection_failure THEN
 	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL,
 		context = PG_EXCEPTION_CONTEXT;
 	RAISE NOTICE '%', split_part(detail, '.  ', 1);

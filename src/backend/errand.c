@@ -16,6 +16,7 @@
 #include "access/xact.h"
 #include "backend/errand.h"
 #include "backend/refusal.h"
+#include "backend/stall.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/retry.h"
@@ -107,7 +108,11 @@ pause_unknown(const ZklErrand *errand, const ZklTarget *target)
 int32
 zkl_errand_try(ZklErrand *errand, const ZklTarget *target, ZklDeadlines *at)
 {
-	ZklQuestion question = {.kind = ZKL_KIND_ERRAND,.segment = errand->handle};
+	ZklQuestion question = {
+		.kind = ZKL_KIND_ERRAND,
+		.segment = errand->handle,
+		.awaits = errand->kind == ZKL_ERRAND_AWAIT
+	};
 	ZklSlot		answer;
 	uint32		i;
 
@@ -163,6 +168,8 @@ zkl_errand_await(ZklErrand *errand, const ZklTarget *target, int64 timeout_ms,
 						  ZKL_FOREVER : timeout_ms + zkl_status_connect_timeout_ms(),
 						  true);
 	at.takes = takes;
+	if (at.lock_timeout != ZKL_NEVER)
+		at.lock_timeout = zkl_wait_after_ms(at.time_out, ZKL_AHEAD_WAIT_MS);
 	return run_errand(errand, target, &at);
 }
 

@@ -34,7 +34,8 @@ extern void zkl_errand_free(ZklErrand *errand);
 extern int32 zkl_errand_run(ZklErrand *errand, const ZklTarget *target);
 
 /*
- * The same for AWAIT, for timeout_ms at most (ZKL_FOREVER: no matter how long);
+ * The same for AWAIT, for timeout_ms at most (ZKL_FOREVER: no matter how long), which the
+ * caller has shortened to "lock_timeout": then the answer is due within a second.
  * "takes": see ZklDeadlines.
  */
 extern int32 zkl_errand_await(ZklErrand *errand, const ZklTarget *target,

@@ -357,15 +357,6 @@ zkl_refusal_raise_worker_silent(void)
 }
 
 void
-zkl_refusal_raise_lock_timeout(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 errmsg("canceling statement due to lock timeout")));
-	pg_unreachable();
-}
-
-void
 zkl_refusal_raise_timed_out(const char *what, int64 timeout_ms)
 {
 	ereport(ERROR,

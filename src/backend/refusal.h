@@ -52,9 +52,6 @@ extern const char *zkl_refusal_worker_silence(void);
 pg_noreturn extern void zkl_refusal_raise_timed_out(const char *what,
 													int64 timeout_ms);
 
-/* The same for "lock_timeout", if the caller has nothing to say about the wait */
-pg_noreturn extern void zkl_refusal_raise_lock_timeout(void);
-
 /*
  * Raises error 40001: the lock that was held is lost.  "release" is the function by
  * which the session acknowledges that, or NULL if its transaction does.

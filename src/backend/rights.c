@@ -31,6 +31,8 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_depend.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -39,10 +41,12 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "znode/znode.h"
 
 /* The columns of the table */
@@ -455,6 +459,26 @@ zkl_rights_may_look(const char *path)
 	const char *prefix;
 
 	return find_missing(path, find_asked(ZKL_MAY_LOOK), &prefix) == 0;
+}
+
+bool
+zkl_rights_may_call_queue(const char *path)
+{
+	Oid			extension = get_extension_oid(ZKL_EXTENSION_NAME, true);
+	Oid			table = OidIsValid(extension) ?
+	find_member_table(extension, ZKL_RIGHTS_TABLE) : InvalidOid;
+	Oid			type = TEXTOID;
+	Oid			function;
+
+	if (!OidIsValid(table))
+		return false;
+	function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum("zk_queue"),
+							   PointerGetDatum(buildoidvector(&type, 1)),
+							   ObjectIdGetDatum(get_rel_namespace(table)));
+	return OidIsValid(function) &&
+		DatumGetBool(DirectFunctionCall2(has_function_privilege_id, ObjectIdGetDatum(function),
+										 CStringGetTextDatum("EXECUTE"))) &&
+		zkl_rights_may_look(path);
 }
 
 List *

@@ -38,6 +38,9 @@ extern void zkl_rights_check_superuser(const char *message);
 /* Whether the current role may see what is told of a name */
 extern bool zkl_rights_may_look(const char *path);
 
+/* Whether it may call zk_queue() for a name */
+extern bool zkl_rights_may_call_queue(const char *path);
+
 /* The names in grants that are no roles, each once */
 extern List *zkl_rights_missing_roles(void);
 

@@ -18,6 +18,7 @@
 
 #include "backend/backend_slot.h"
 #include "backend/refusal.h"
+#include "backend/rights.h"
 #include "backend/stall.h"
 #include "backend/text.h"
 #include "backend/under_way.h"
@@ -42,6 +43,7 @@
 #define ANSWER_SIZE		((Size) 8192)	/* data and names of two znodes fit */
 #define MAX_SHOWN		256		/* bytes of a znode's data */
 #define LAST_TIME		(END_TIMESTAMP / 1000)	/* in ms */
+#define YOUNG_US		INT64CONST(1000000) /* so long an answer may take */
 
 /* ---- the question ---- */
 
@@ -116,6 +118,18 @@ zkl_stall_ahead_forget(ZklAheadQuestion *ahead)
 }
 
 /* ---- the answer ---- */
+
+/* False: there is none. */
+static bool
+open_answer(const ZklAheadQuestion *ahead, ZklEntries *list)
+{
+	if (ahead->asked == NO_QUESTION ||
+		zkl_slot_peek(ahead->asked) != ZKL_SLOT_GRANTED)
+		return false;
+	zkl_entries_open(list, dsm_segment_address(ahead->segment),
+					 dsm_segment_map_length(ahead->segment));
+	return true;
+}
 
 static const char *
 shown(const char *text, size_t size)
@@ -201,12 +215,7 @@ zkl_stall_ahead_words(const ZklAheadQuestion *ahead, const char *name, bool name
 	StringInfoData words;
 	bool		is_permit;
 
-	if (ahead->asked == NO_QUESTION ||
-		zkl_slot_peek(ahead->asked) != ZKL_SLOT_GRANTED)
-		return NULL;
-	zkl_entries_open(&list, dsm_segment_address(ahead->segment),
-					 dsm_segment_map_length(ahead->segment));
-	if (!zkl_entries_next(&list, &nearest))
+	if (!open_answer(ahead, &list) || !zkl_entries_next(&list, &nearest))
 		return NULL;
 	initStringInfo(&words);
 	is_permit = zkl_slots[ahead->asked].s_request.dialect == ZKL_DIALECT_PERMIT;
@@ -222,6 +231,25 @@ zkl_stall_ahead_words(const ZklAheadQuestion *ahead, const char *name, bool name
 		appendStringInfo(&words, "; %lld requests are ahead", (long long) nearest.place - 1);
 	appendStringInfoChar(&words, '.');
 	return zkl_text_for_client(words.data);
+}
+
+/*
+ * Whether all that is known to be in the way is a lock that another server may have
+ * cached; then also copies that server's name.
+ */
+static bool
+is_cached_ahead(const ZklAheadQuestion *ahead, char server[ZKL_MAX_SERVER_NAME + 1])
+{
+	ZklEntries	list;
+	ZklAheadEntry nearest;
+	ZklNodeData data;
+
+	if (!open_answer(ahead, &list) || !zkl_entries_next(&list, &nearest) ||
+		nearest.name_length == 0 ||
+		!zkl_node_data_parse(nearest.data, nearest.data_length, &data) || !data.cached)
+		return false;
+	strlcpy(server, data.server, ZKL_MAX_SERVER_NAME + 1);
+	return true;
 }
 
 /* ---- what a wait is for ---- */
@@ -248,46 +276,70 @@ zkl_stall_time(int slotno)
 	else
 	{
 		zkl_status_copy(&status);
-		stalled = status.state != ZKL_STATE_CONNECTED;
+		stalled = status.state != ZKL_STATE_CONNECTED || !slot.s_request.awaits ||
+			slot.s_holder.timed_out;
 	}
 	return stalled ? PG_INT64_MAX : -1;
 }
 
-bool
-zkl_stall_is_worker(int slotno)
+static bool
+is_worker_awaited(int slotno)
 {
 	return slotno == ZKL_NO_SLOT || zkl_dirty_is_set(slotno);
 }
 
-/*
- * Only a wait that is not one for the worker or for ZooKeeper is one for such a
- * server.
- */
-bool
-zkl_stall_is_cached(int slotno, ZklSlot *slot)
+static bool
+is_root_awaited(int slotno)
 {
-	if (zkl_stall_is_worker(slotno) || zkl_stall_time(slotno) >= 0)
-		return false;
-	zkl_slot_copy(slotno, slot);
-	return slot->s_state == ZKL_SLOT_WAITING && slot->s_answer.behind_cached;
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_state == ZKL_SLOT_GRANTED && zkl_root_is_awaited(&slot);
+}
+
+/* Of a try that has timed out */
+static bool
+is_behind_cached(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_state == ZKL_SLOT_WAITING && slot.s_answer.behind_cached;
+}
+
+/* Each of these is the cause only if those before it are not. */
+static ZklStallCause
+cause_of(int slotno)
+{
+	if (is_worker_awaited(slotno))
+		return ZKL_STALL_WORKER;
+	if (zkl_stall_time(slotno) >= 0)
+		return ZKL_STALL_ZOOKEEPER;
+	if (is_root_awaited(slotno))
+		return ZKL_STALL_ROOT;
+	return is_behind_cached(slotno) ? ZKL_STALL_CACHED : ZKL_STALL_OTHERS;
 }
 
 ZklWaitEvent
 zkl_stall_event(int slotno)
 {
-	ZklSlot		slot;
-
-	if (zkl_stall_is_worker(slotno) || zkl_stall_time(slotno) >= 0 ||
-		zkl_slots[slotno].s_request.kind != ZKL_KIND_LOCK)
-		return ZKL_EVENT_ZOOKEEPER;
-	return zkl_stall_is_cached(slotno, &slot) ? ZKL_EVENT_CACHED_ANSWER :
-		ZKL_EVENT_LOCK;
+	switch (cause_of(slotno))
+	{
+		case ZKL_STALL_OTHERS:
+		case ZKL_STALL_ROOT:
+			return zkl_slots[slotno].s_request.kind == ZKL_KIND_LOCK ?
+				ZKL_EVENT_LOCK : ZKL_EVENT_ZOOKEEPER;
+		case ZKL_STALL_CACHED:
+			return ZKL_EVENT_CACHED_ANSWER;
+		default:
+			return ZKL_EVENT_ZOOKEEPER;
+	}
 }
 
 void
 zkl_stall_notice(int slotno, const char *name)
 {
-	if (zkl_stall_is_worker(slotno))
+	if (is_worker_awaited(slotno))
 		ereport(NOTICE,
 				(errmsg("still waiting for the zklock worker, not for another holder of distributed lock \"%s\"",
 						name),
@@ -304,15 +356,6 @@ zkl_stall_notice(int slotno, const char *name)
 
 /* ---- what a wait was for ---- */
 
-static bool
-is_awaited_from_root(int slotno)
-{
-	ZklSlot		slot;
-
-	zkl_slot_copy(slotno, &slot);
-	return slot.s_state == ZKL_SLOT_GRANTED && zkl_root_is_awaited(&slot);
-}
-
 static const char *
 away_words(void)
 {
@@ -327,74 +370,163 @@ away_words(void)
  * The worker answers at once what it knows; a cancel waits for that, the end of the
  * session does not.
  */
-static const char *
-ask_who_is_ahead(int slotno, const char *name)
+static void
+ask_who_is_ahead(ZklAheadQuestion *ahead, int slotno, const char *name)
+{
+	int64		until = zkl_boottime_ms() + ZKL_AHEAD_WAIT_MS;
+
+	if (!zkl_stall_ahead_ask(ahead, slotno, name, false))
+		return;
+	while (!zkl_stall_ahead_is_known(ahead) && !ProcDiePending &&
+		   zkl_boottime_ms() < until)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 Max(until - zkl_boottime_ms(), 0),
+						 zkl_compat_wait_event(ZKL_EVENT_LOCK));
+		ResetLatch(MyLatch);
+	}
+}
+
+/* That another server may have the lock cached, if that is all that is in the way */
+static void
+explain_cached(const char *server, const char *name, ZklStallReason *reason)
+{
+	reason->cause = ZKL_STALL_CACHED;
+	reason->detail = psprintf("The wait was for %s, which may have distributed lock \"%s\" cached.",
+							  zkl_refusal_server(server), name);
+}
+
+static void
+explain_ahead(int slotno, const char *name, ZklStallReason *reason)
 {
 	bool		names = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-	int64		until = zkl_boottime_ms() + ZKL_AHEAD_WAIT_MS;
 	ZklAheadQuestion ahead;
-	const char *words;
+	char		server[ZKL_MAX_SERVER_NAME + 1];
 
 	zkl_stall_ahead_init(&ahead);
 	HOLD_INTERRUPTS();
-	if (zkl_stall_ahead_ask(&ahead, slotno, name, false))
+	ask_who_is_ahead(&ahead, slotno, name);
+	if (is_cached_ahead(&ahead, server))
+		explain_cached(server, name, reason);
+	else
 	{
-		while (!zkl_stall_ahead_is_known(&ahead) && !ProcDiePending &&
-			   zkl_boottime_ms() < until)
-		{
-			(void) WaitLatch(MyLatch,
-							 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 Max(until - zkl_boottime_ms(), 0),
-							 zkl_compat_wait_event(ZKL_EVENT_LOCK));
-			ResetLatch(MyLatch);
-		}
+		reason->detail = zkl_stall_ahead_words(&ahead, name, names);
+		if (reason->detail == NULL)
+			reason->detail = psprintf("Other sessions hold distributed lock \"%s\" or requested it earlier.",
+									  name);
+		if (zkl_rights_may_call_queue(zkl_slots[slotno].s_request.path))
+			reason->hint = psprintf("See SELECT granted, server, pid, usename, requested_at FROM zk_queue(%s).",
+									quote_literal_cstr(name));
 	}
-	words = zkl_stall_ahead_words(&ahead, name, names);
 	zkl_stall_ahead_forget(&ahead);
 	RESUME_INTERRUPTS();
-	return words != NULL ? words :
-		psprintf("Other sessions hold distributed lock \"%s\" or requested it earlier.",
-				 name);
 }
 
 void
-zkl_stall_explain(int slotno, const char *name, ZklStallReason *reason)
+zkl_stall_explain_reserved(const ZklSlot *slot, ZklStallReason *reason)
+{
+	reason->detail = psprintf("You reserved it with token %lld, until %s.",
+							  (long long) slot->s_answer.token,
+							  timestamptz_to_str(GetCurrentTimestamp() +
+												 (slot->s_keep_until - zkl_boottime_ms()) * 1000));
+	reason->hint = "Use that token in zk_renew() or zk_cancel().";
+}
+
+/* Whether this server has a reservation of the role that logged in for a slot's lock */
+static bool
+find_own_reservation(int slotno, ZklSlot *copy)
+{
+	const ZklSlotRequest *request = &zkl_slots[slotno].s_request;
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) != ZKL_SLOT_RELEASED)
+			continue;
+		zkl_slot_copy(i, copy);
+		if (zkl_slot_is_reserved(copy) && copy->s_request.roleid == GetSessionUserId() &&
+			copy->s_request.dialect == request->dialect &&
+			strcmp(copy->s_request.path, request->path) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+explain_others(int slotno, const char *name, ZklStallReason *reason)
+{
+	ZklSlot		reservation;
+
+	if (zkl_slots[slotno].s_request.kind != ZKL_KIND_LOCK ||
+		zkl_slot_peek(slotno) != ZKL_SLOT_WAITING)
+		return;
+	if (find_own_reservation(slotno, &reservation))
+		zkl_stall_explain_reserved(&reservation, reason);
+	else
+		explain_ahead(slotno, name, reason);
+}
+
+static void
+explain_zookeeper(const char *name, ZklStallReason *reason)
+{
+	reason->detail = psprintf("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".%s  %s",
+							  name, away_words(), zkl_refusal_worker_trouble());
+	reason->hint = zkl_refusal_where_to_look();
+}
+
+void
+zkl_stall_explain(int slotno, const char *name, int64 waited_us, ZklStallReason *reason)
 {
 	ZklSlot		slot;
 
 	memset(reason, 0, sizeof(*reason));
-	if (zkl_stall_is_worker(slotno))
+	reason->cause = cause_of(slotno);
+	switch (reason->cause)
 	{
-		reason->detail = psprintf("The wait was for the zklock worker, not for another holder of distributed lock \"%s\".  %s",
-								  name, zkl_refusal_worker_silence());
-		reason->hint = "See the server log, and the state of the process \"zklock worker\".";
+		case ZKL_STALL_OTHERS:
+			explain_others(slotno, name, reason);
+			break;
+		case ZKL_STALL_WORKER:
+			reason->detail = psprintf("The wait was for the zklock worker, not for another holder of distributed lock \"%s\".  %s",
+									  name, zkl_refusal_worker_silence());
+			reason->hint = "See the server log, and the state of the process \"zklock worker\".";
+			break;
+		case ZKL_STALL_ZOOKEEPER:
+			explain_zookeeper(name, reason);
+			break;
+		case ZKL_STALL_ROOT:
+			reason->detail = psprintf("The wait was for the dialects of root \"%s\", which this server has yet to read, not for another holder of distributed lock \"%s\".",
+									  zkl_root, name);
+			break;
+		case ZKL_STALL_CACHED:
+			zkl_slot_copy(slotno, &slot);
+			explain_cached(slot.s_answer.caching_server, name, reason);
+			break;
 	}
-	else if (zkl_stall_time(slotno) >= 0)
+	reason->young = reason->cause != ZKL_STALL_OTHERS && waited_us < YOUNG_US &&
+		zkl_status_away_since() == 0;
+	if (reason->young)
 	{
-		reason->detail = psprintf("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".%s  %s",
-								  name, away_words(), zkl_refusal_worker_trouble());
-		reason->hint = zkl_refusal_where_to_look();
-	}
-	else if (is_awaited_from_root(slotno))
-		reason->detail = psprintf("The wait was for the dialects of root \"%s\", which this server has yet to read, not for another holder of distributed lock \"%s\".",
-								  zkl_root, name);
-	else if (zkl_stall_is_cached(slotno, &slot))
-		reason->detail = psprintf("The wait was for %s, which may have distributed lock \"%s\" cached.",
-								  zkl_refusal_server(slot.s_answer.caching_server), name);
-	else if (zkl_slots[slotno].s_request.kind == ZKL_KIND_LOCK &&
-			 zkl_slot_peek(slotno) == ZKL_SLOT_WAITING)
-	{
-		reason->detail = ask_who_is_ahead(slotno, name);
-		reason->hint = psprintf("See SELECT * FROM zk_queue(%s).",
-								quote_literal_cstr(name));
+		reason->detail = psprintf("The answer had yet to come, so it is not known whether another session holds distributed lock \"%s\".",
+								  name);
+		reason->hint = NULL;
 	}
 }
 
+/* ---- errors ---- */
+
+/* 55P03 says that others have the lock, or are ahead. */
+static int
+sqlstate_of(ZklStallCause cause)
+{
+	return cause == ZKL_STALL_OTHERS ? ERRCODE_LOCK_NOT_AVAILABLE : ERRCODE_CONNECTION_FAILURE;
+}
+
 pg_noreturn static void
-raise_lock_timeout(const ZklStallReason *reason, const char *name, int64 timeout_ms)
+raise_timeout(int sqlstate, const ZklStallReason *reason, const char *name, int64 timeout_ms)
 {
 	ereport(ERROR,
-			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			(errcode(sqlstate),
 			 timeout_ms == 0 ?
 			 errmsg("canceling statement due to lock timeout") :
 			 errmsg("could not acquire distributed lock \"%s\" within %lld ms",
@@ -404,15 +536,27 @@ raise_lock_timeout(const ZklStallReason *reason, const char *name, int64 timeout
 	pg_unreachable();
 }
 
+/* The statistics count waits for others. */
 void
-zkl_stall_raise_lock_timeout(int slotno, const char *name, int64 timeout_ms)
+zkl_stall_raise_timeout(int slotno, const char *name, const ZklStallReason *reason,
+						int64 timeout_ms)
 {
-	ZklStallReason reason;
-
-	zkl_stall_explain(slotno, name, &reason);
-	if (slotno != ZKL_NO_SLOT)
+	if (slotno != ZKL_NO_SLOT && reason->cause == ZKL_STALL_OTHERS)
 		zkl_backend_slot_give_up(slotno);
-	raise_lock_timeout(&reason, name, timeout_ms);
+	raise_timeout(sqlstate_of(reason->cause), reason, name, timeout_ms);
+}
+
+void
+zkl_stall_raise_lock_timeout(const char *name)
+{
+	ZklStallReason reason = {ZKL_STALL_OTHERS};
+
+	if (zkl_status_away_since() != 0)
+	{
+		reason.cause = ZKL_STALL_ZOOKEEPER;
+		explain_zookeeper(name, &reason);
+	}
+	raise_timeout(sqlstate_of(reason.cause), &reason, name, 0);
 }
 
 void
@@ -423,5 +567,23 @@ zkl_stall_raise_unclaimed(const char *name, int64 timeout_ms)
 	reason.detail = psprintf("The wait was for one of the %d slots set by \"zklock.max_requests\", not for another holder of distributed lock \"%s\".",
 							 zkl_control->ctl_nrequests, name);
 	reason.hint = "Released locks give their slots back once ZooKeeper has acknowledged it.  If slots are often short, increase \"zklock.max_requests\" and restart the server.";
-	raise_lock_timeout(&reason, name, timeout_ms);
+	raise_timeout(zkl_status_away_since() != 0 ? ERRCODE_CONNECTION_FAILURE :
+				  ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, &reason, name, timeout_ms);
+}
+
+void
+zkl_stall_raise_unanswered(int slotno, const char *name)
+{
+	ZklSlot		slot;
+
+	switch (cause_of(slotno))
+	{
+		case ZKL_STALL_WORKER:
+			zkl_refusal_raise_worker_silent();
+		case ZKL_STALL_CACHED:
+			zkl_slot_copy(slotno, &slot);
+			zkl_refusal_raise_cached(name, slot.s_answer.caching_server);
+		default:
+			zkl_refusal_raise_unreachable();
+	}
 }

@@ -19,47 +19,62 @@
  */
 extern int64 zkl_stall_time(int slotno);
 
-/*
- * Whether it waits for the worker, which has yet to look at it.  A worker that
- * runs looks at each request at once.
- */
-extern bool zkl_stall_is_worker(int slotno);
-
-/*
- * Whether it is a try that timed out and waits for a server that may have the lock
- * cached; then also copies the slot.
- */
-extern bool zkl_stall_is_cached(int slotno, ZklSlot *slot);
-
 /* Which wait event shows for what the slot waits now */
 extern ZklWaitEvent zkl_stall_event(int slotno);
 
-/* A NOTICE that says so; both of these take a name that the client can show. */
+/* A NOTICE that says so; this and the next take a name that the client can show. */
 extern void zkl_stall_notice(int slotno, const char *name);
 
-/* What a wait was for, in words for the client; NULL: nothing to be told */
+/* What a wait is for when it ends */
+typedef enum ZklStallCause
+{
+	ZKL_STALL_OTHERS,			/* they have the lock, or are ahead */
+	ZKL_STALL_WORKER,			/* has yet to look at the request; one that
+								 * runs does that at once */
+	ZKL_STALL_ZOOKEEPER,
+	ZKL_STALL_ROOT,				/* its dialects are yet to be read */
+	ZKL_STALL_CACHED			/* a server that may have the lock cached */
+} ZklStallCause;
+
 typedef struct ZklStallReason
 {
-	const char *detail;
+	ZklStallCause cause;
+	bool		young;			/* it was for no other session, but too short
+								 * to blame anybody: the answer may still come */
+	const char *detail;			/* in words for the client; these two may be
+								 * NULL */
 	const char *hint;
 } ZklStallReason;
 
 /*
- * Finds that out before the wait ends with an error: also, for a second at most, by
- * asking the worker.
+ * Finds that out before a wait of that many µs ends with an error: also, for a second at
+ * most, by asking the worker.
  */
-extern void zkl_stall_explain(int slotno, const char *name, ZklStallReason *reason);
+extern void zkl_stall_explain(int slotno, const char *name, int64 waited_us,
+							  ZklStallReason *reason);
+
+/* What to tell of a reservation, by a copy of its slot, to the role that made it */
+extern void zkl_stall_explain_reserved(const ZklSlot *slot, ZklStallReason *reason);
 
 /*
- * Gives the request up, and raises error 55P03, whose detail tells what the wait was
- * for.  "timeout_ms" is that of the call, or 0: it was "lock_timeout".
+ * Gives the request up: error 55P03 if the wait was for other sessions; 08006 if not, as
+ * it is not known then whether others have the lock.  "timeout_ms" is that of the call, or
+ * 0: it was "lock_timeout".
  */
-pg_noreturn extern void zkl_stall_raise_lock_timeout(int slotno,
-													 const char *name,
-													 int64 timeout_ms);
+pg_noreturn extern void zkl_stall_raise_timeout(int slotno, const char *name,
+												const ZklStallReason *reason, int64 timeout_ms);
 
-/* The same, for a request that has no slot yet: none was given back in time. */
+/* The same for "lock_timeout" in a call that has no request under way */
+pg_noreturn extern void zkl_stall_raise_lock_timeout(const char *name);
+
+/*
+ * For a request that has no slot yet, as none was given back in time: error 53400, or 08006
+ * if ZooKeeper is away.
+ */
 pg_noreturn extern void zkl_stall_raise_unclaimed(const char *name, int64 timeout_ms);
+
+/* Error 08006: no answer came within "zklock.connect_timeout". */
+pg_noreturn extern void zkl_stall_raise_unanswered(int slotno, const char *name);
 
 /* How long a session waits for the worker to say who is ahead */
 #define ZKL_AHEAD_WAIT_MS	1000

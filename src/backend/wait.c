@@ -42,6 +42,9 @@
 #define EVENT_LOOK_MS		100
 #define MOST_EVENT_LOOK_MS	1000
 
+/* How often a wait whose time is over looks whether the answer has come */
+#define ANSWER_LOOK_MS		5
+
 /* How often a wait for an answer notices that this process was stopped */
 #define STOPPED_LOOK_MS		1000
 
@@ -191,19 +194,6 @@ look_at_drain(const ZklDeadlines *at, int slotno)
 		zkl_admission_check_drain();
 }
 
-/* It is not known whether the request could be answered. */
-static void
-raise_unanswered(int slotno, const char *name)
-{
-	ZklSlot		slot;
-
-	if (zkl_stall_is_worker(slotno))
-		zkl_refusal_raise_worker_silent();
-	if (zkl_stall_is_cached(slotno, &slot))
-		zkl_refusal_raise_cached(name, slot.s_answer.caching_server);
-	zkl_refusal_raise_unreachable();
-}
-
 /* Whether the wait is one for the answer to a try, whose own time is over */
 static bool
 is_try_over(const ZklDeadlines *at)
@@ -228,6 +218,21 @@ warn_of_snapshot(ZklDeadlines *at, int slotno, const char *name, int64 now)
 			 errhint("Wait in a CALL of its own, at the isolation level READ COMMITTED.")));
 }
 
+/*
+ * An answer that has not had the time to come is waited for: it tells whether the lock is
+ * free, or who has it.
+ */
+static void
+end_by_lock_timeout(ZklDeadlines *at, int slotno, const char *name, int64 now)
+{
+	ZklStallReason reason;
+
+	zkl_stall_explain(slotno, name, now - at->start, &reason);
+	if (!reason.young)
+		zkl_stall_raise_timeout(slotno, name, &reason, at->raises_after_ms);
+	at->lock_timeout = zkl_wait_after_ms(now, ANSWER_LOOK_MS);
+}
+
 /* Returns whether to look at the answer again, because a message was sent. */
 static bool
 act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
@@ -247,11 +252,11 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 	if (warns)
 		warn_of_snapshot(at, slotno, name, now);
 	if (now >= at->lock_timeout)
-		zkl_stall_raise_lock_timeout(slotno, name, at->raises_after_ms);
+		end_by_lock_timeout(at, slotno, name, now);
 	if (is_try_over(at) && zkl_status_is_away(&since))
 		zkl_refusal_raise_away(since);
 	if (now >= zkl_wait_answer_due(at))
-		raise_unanswered(slotno, name);
+		zkl_stall_raise_unanswered(slotno, name);
 	return looks || warns;
 }
 
@@ -325,11 +330,11 @@ next_look(const ZklDeadlines *at, int slotno, ZklWaitEvent event, int64 due,
  * PostgreSQL raises the error.
  */
 static void
-explain_cancel(int slotno, const char *name, ZklStallReason *reason)
+explain_cancel(const ZklDeadlines *at, int slotno, const char *name, ZklStallReason *reason)
 {
 	if (QueryCancelPending && !ProcDiePending && InterruptHoldoffCount == 0 &&
 		QueryCancelHoldoffCount == 0 && CritSectionCount == 0)
-		zkl_stall_explain(slotno, name, reason);
+		zkl_stall_explain(slotno, name, zkl_wait_clock() - at->start, reason);
 }
 
 static void
@@ -352,7 +357,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 	const char *shown = zkl_text_for_client(name);
 	ErrorContextCallback callback;
 	ErrorContextCallback on_cancel;
-	ZklStallReason reason = {NULL, NULL};
+	ZklStallReason reason = {ZKL_STALL_OTHERS};
 	ZklLongWait long_wait;
 
 	callback.callback = context;
@@ -371,7 +376,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		ZklWaitEvent event;
 
 		ResetLatch(MyLatch);
-		explain_cancel(slotno, shown, &reason);
+		explain_cancel(at, slotno, shown, &reason);
 		CHECK_FOR_INTERRUPTS();
 		if (is_over(slotno))
 			break;
@@ -460,6 +465,7 @@ zkl_wait_for_answer(const ZklTarget *target, const ZklQuestion *question,
 	slotno = zkl_under_way_claim(target, question->kind);
 	zkl_slots[slotno].s_dsm = question->segment;
 	zkl_slots[slotno].s_request.about = question->about;
+	zkl_slots[slotno].s_request.awaits = question->awaits;
 	zkl_slots[slotno].s_request.token = question->token;
 	zkl_slots[slotno].s_request.renewed_for = question->renewed_for;
 	zkl_slots[slotno].s_request.by_other = question->by_other;

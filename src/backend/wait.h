@@ -92,6 +92,7 @@ typedef struct ZklQuestion
 {
 	ZklSlotKind kind;
 	dsm_handle	segment;		/* ERRAND, DUMP: the slot's s_dsm */
+	bool		awaits;			/* ERRAND: as in the slot */
 	int			about;			/* RENEWAL: these three, as in the slot */
 	int64		token;
 	int64		renewed_for;

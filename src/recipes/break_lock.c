@@ -28,6 +28,7 @@
 
 #include "backend/errand.h"
 #include "backend/refusal.h"
+#include "backend/stall.h"
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "recipes/break_lock.h"
@@ -198,7 +199,7 @@ sleep_until(const Break *b, int64 due)
 
 	zkl_wait_sleep_until(now + Min(due - now, b->lock_timeout - zkl_wait_clock()));
 	if (zkl_wait_clock() >= b->lock_timeout)
-		zkl_refusal_raise_lock_timeout();
+		zkl_stall_raise_lock_timeout(b->name);
 }
 
 /* The queue is not as it was; or, as rc tells, what became of a write is not known. */

@@ -20,6 +20,7 @@
 #include "postgres.h"
 
 #include "backend/refusal.h"
+#include "backend/stall.h"
 #include "recipes/members.h"
 #include "shared/boottime.h"
 #include "shared/slot.h"
@@ -74,7 +75,7 @@ static void
 check_lock_timeout(const ZklChildren *children)
 {
 	if (ms_left(children->lock_until) == 0)
-		zkl_refusal_raise_lock_timeout();
+		zkl_stall_raise_lock_timeout(children->target.name);
 }
 
 bool

@@ -15,6 +15,7 @@
 #include "backend/hold.h"
 #include "backend/lifetime.h"
 #include "backend/refusal.h"
+#include "backend/stall.h"
 #include "backend/text.h"
 #include "backend/under_way.h"
 #include "miscadmin.h"
@@ -99,15 +100,15 @@ refuse_held(const ZklTarget *lock)
 pg_noreturn static void
 raise_reserved(const ZklTarget *lock, const ZklSlot *slot)
 {
+	ZklStallReason reason;
+
+	zkl_stall_explain_reserved(slot, &reason);
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 errmsg("distributed lock \"%s\" is already reserved",
 					zkl_text_for_client(lock->name)),
-			 errdetail("You reserved it with token %lld, until %s.",
-					   (long long) slot->s_answer.token,
-					   timestamptz_to_str(GetCurrentTimestamp() +
-										  (slot->s_keep_until - zkl_boottime_ms()) * 1000)),
-			 errhint("Use that token in zk_renew() or zk_cancel().")));
+			 errdetail("%s", reason.detail),
+			 errhint("%s", reason.hint)));
 	pg_unreachable();
 }
 

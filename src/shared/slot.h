@@ -166,6 +166,7 @@ typedef struct ZklSlotRequest
 	int64		renewed_for;	/* RENEWAL: for how many ms; 0: it ends */
 	bool		by_other;		/* RENEWAL: not by the role that made it */
 	bool		reads;			/* AHEAD: what is not known is to be read */
+	bool		awaits;			/* ERRAND: it waits for what others do */
 	int			patience;		/* in ms: a longer wait takes part in
 								 * deadlocks across servers; 0: never */
 	uint8		lost_action;	/* ZklLostLockAction */

@@ -170,7 +170,7 @@ foreach my $call ("zk_lock('/g', '200ms')", "zk_lock_shared('/g', timeout => '20
 $test->times_out($waiter, "zk_lock('/g', '0')",
 	qr{$late 0 ms.*Other clients are ahead of this session}s);
 $test->zk->pause;
-is($waiter->error("SELECT zk_xact_lock('/g', '500ms')"), '55P03', 'ZooKeeper is slow');
+is($waiter->error("SELECT zk_xact_lock('/g', '500ms')"), '08006', 'ZooKeeper is slow');
 like($waiter->messages, qr{$late 500 ms.*The wait was for ZooKeeper}s,
 	'which is another reason');
 is($waiter->error("SET statement_timeout = '500ms'; SELECT zk_lock('/g')"), '57014', 'statement_timeout');

@@ -31,7 +31,7 @@ is($second->error("SELECT zk_try_xact_lock_shared('/z', '100ms')"),
 is($second->error("SELECT count(*) FROM zk_queue('/z')"),
 	'08006', 'and so is zk_queue');
 $second->query("SET lock_timeout = '200ms'");
-is($second->error($lock), '55P03', 'lock_timeout is honoured');
+is($second->error($lock), '08006', 'lock_timeout is honoured');
 $second->query("SET lock_timeout = 0; SET statement_timeout = '200ms'");
 is($second->error($lock), '57014', 'statement_timeout is honoured');
 $second->query('SET statement_timeout = 0');
@@ -95,7 +95,7 @@ $test->wait_waiting($two, '/z', 2);
 $fourth->cancel;
 is($fourth->sqlstate, '57014', 'a cancel does not either');
 is($first->error("SELECT zk_lock('/z4', '200ms')"),
-	'55P03', 'a timeout ends a wait for ZooKeeper, too');
+	'08006', 'a timeout ends a wait for ZooKeeper, too');
 like($first->messages, qr/"\/z4" within 200 ms.*The wait was for ZooKeeper/s,
 	'and the error says so');
 $test->zk->start;

@@ -146,7 +146,7 @@ blames_worker($impatient, "SELECT * FROM zk_queue('/full/0')",
 $impatient->query("SET lock_timeout = '50ms';"
 	  . " SET zklock.connect_timeout = '5s'");
 is($impatient->error("SELECT zk_barrier_enter('/crowd', 2)"),
-	'55P03', 'worker stopped: lock_timeout ends a wait for a slot');
+	'08006', 'worker stopped: lock_timeout ends a wait for a slot');
 like($impatient->messages, qr/The wait was for the zklock worker/,
 	'worker stopped: which the detail tells');
 $impatient->query('RESET lock_timeout; RESET zklock.connect_timeout');
@@ -154,11 +154,11 @@ is($greedy->query("SELECT zk_unlock('/full/2')"), 't',
 	'worker stopped: a lock is released, but its slot is not free');
 $filler->query("SET lock_timeout = '50ms'");
 is($filler->error("SELECT zk_lock('/late')"),
-	'55P03', 'worker stopped: lock_timeout ends a wait for a free slot');
+	'53400', 'worker stopped: lock_timeout ends a wait for a free slot');
 like($filler->messages, qr/The wait was for one of the $slots slots set by "zklock\.max_requests", not for another holder/,
 	'worker stopped: which its detail tells');
 is($filler->error("SELECT zk_lock('/late', '30 ms')"),
-	'55P03', 'worker stopped: and so does the timeout of the call');
+	'53400', 'worker stopped: and so does the timeout of the call');
 like($filler->messages, qr/could not acquire distributed lock "\/late" within 30 ms/,
 	'worker stopped: in the words of a timeout');
 $filler->query('RESET lock_timeout');
@@ -185,7 +185,7 @@ my $stopped = $test->status($two, 'worker_pid');
 kill 'STOP', $stopped;
 $other->query("SET zklock.connect_timeout = '50ms'; SET lock_timeout = '300ms'");
 is($other->error("SELECT zk_lock('/late')"),
-	'55P03', 'worker stopped: lock_timeout ends a wait for a lock');
+	'08006', 'worker stopped: lock_timeout ends a wait for a lock');
 like($other->messages, qr/still waiting for the zklock worker/,
 	'worker stopped: a NOTICE came first');
 like($other->messages, qr/The wait was for the zklock worker.*\(process $stopped\)/,

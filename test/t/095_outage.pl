@@ -73,7 +73,7 @@ $told->send("SELECT zk_lock('/o/d')");
 # Long enough for the worker to take the request: then the wait is for ZooKeeper.
 $impatient->query("SET lock_timeout = '500ms'");
 is($impatient->error("SELECT zk_lock('/o/e')"),
-	'55P03', 'lock_timeout of one that waits for ZooKeeper');
+	'08006', 'lock_timeout of one that waits for ZooKeeper');
 like($impatient->messages, qr{was for ZooKeeper, not for another holder},
 	'and its detail says so');
 like($impatient->send("SELECT zk_lock('/o/e')")->result->{error}{hint},
@@ -85,7 +85,7 @@ $test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/o/a'",
 $impatient->query("SET zklock.connect_timeout = '200ms'");
 foreach my $call ("zk_break_lock('/o/e')", "zk_barrier('/o/f', 2)")
 {
-	is($impatient->error("SELECT $call"), '55P03', "$call waits, too");
+	is($impatient->error("SELECT $call"), '08006', "$call waits, too");
 	like($impatient->messages, qr{still waiting for ZooKeeper.*"/o/},
 		"$call: a NOTICE told what for");
 }
@@ -157,7 +157,7 @@ $test->look_until($one,
 	"SELECT worker_pid <> $worker AND session_pid IS NOT NULL FROM zk_status",
 	't', 'another worker takes over');
 $impatient->query("SET lock_timeout = '2s'");
-is($impatient->error("SELECT zk_lock('/o/f')"), '55P03', 'some time passes');
+is($impatient->error("SELECT zk_lock('/o/f')"), '08006', 'some time passes');
 is(log_count("lease of this server's .* has ended"),
 	2, 'and does not say it once more');
 is($test->status($one, 'worker_starts, lapses'), '2|2', 'the second worker');

@@ -163,7 +163,7 @@ my $u = $test->session($two);
 $u->query("SET zklock.connect_timeout = '100ms'");
 is($u->error("SELECT zk_try_lock('/x')"), '08006', 'a try is refused');
 like($u->messages, qr/Check "zklock\.auth_file"/, 'and the hint follows the last error');
-is($u->error("SELECT zk_lock('/x', '1s')"), '55P03', 'a request that waits times out');
+is($u->error("SELECT zk_lock('/x', '1s')"), '08006', 'a request that waits times out');
 like($u->messages, qr/^The wait goes on\.  Check "zklock\.auth_file"/m, 'so does the hint of the notice');
 like($u->messages, qr/^Check "zklock\.auth_file"/m, 'and that of the error');
 $u->close;

@@ -92,7 +92,7 @@ $s->query("SET lock_timeout = 0; SET zklock.connect_timeout = '700ms'");
 $test->zk->pause;
 is($s->error("SELECT $_"), '08006', "ZooKeeper stopped: $_") foreach @tries[ 0, 1 ];
 $s->query("SET lock_timeout = '500ms'");
-is($s->error("SELECT zk_acquire_permits('/held', 3)"), '55P03', 'ZooKeeper stopped: lock_timeout');
+is($s->error("SELECT zk_acquire_permits('/held', 3)"), '08006', 'ZooKeeper stopped: lock_timeout');
 $test->zk->resume;
 $test->wait_connected($_) foreach $one, $two;
 

@@ -50,6 +50,8 @@ is($s->query("SELECT zk_cancel('/r', $token - 1)"), 'f', 'nor is it cancelled by
 is($s->error("SELECT zk_assert_lock('/r', $token + 1)"), '55000', 'nor asserted');
 is($s->error("SELECT zk_reserve('/r', '1 min')"), '55P03', 'a second one of the same role');
 like($s->messages, qr/You reserved it with token $token, until /, 'which is told the token');
+is($s->error("SELECT zk_lock('/r', '100 ms')"), '55P03', 'nor does the role get the lock itself');
+like($s->messages, qr/within 100 ms\nYou reserved it with token $token, until .*\nUse that token in zk_renew/, 'as it has it');
 
 # ---- whoever ends
 
@@ -100,6 +102,14 @@ is($theirs->error("SELECT zk_assert_lock('/r', $token)"), '42501', 'nor ask for 
 is($s->query("SELECT zk_renew('/r', $token, '1 min')"), 't', 'a superuser can');
 is($theirs->error("SELECT zk_reserve('/r', '1 min', '100 ms')"), '55P03', 'the other role waits');
 unlike($theirs->messages, qr/token/, 'and learns no token');
+unlike($theirs->messages, qr/zk_queue/, 'nor is it sent to what it may not call');
+$one->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION zk_queue TO taker');
+is($theirs->error("SELECT zk_reserve('/r', '1 min', '100 ms')"), '55P03', 'with the right to look');
+like($theirs->messages, qr/^See SELECT .* FROM zk_queue\('\/r'\)\.$/m, 'it is told where');
+$one->safe_psql('postgres', "SELECT zk_grant('/r', 'taker', 'lock, keep')");
+is($theirs->error("SELECT zk_reserve('/r', '1 min', '100 ms')"), '55P03', 'without the right to look at that name');
+unlike($theirs->messages, qr/zk_queue/, 'it is not');
+$one->safe_psql('postgres', "SELECT zk_revoke('/r', 'taker')");
 $one->safe_psql('postgres', 'ALTER ROLE maker SET zklock.max_requests_per_session = 2');
 $mine->close;
 $mine = $test->session($one, user => 'maker');

@@ -267,7 +267,7 @@ my $asks = $test->session($one);
 $asks->query("SET log_lock_waits = on; SET deadlock_timeout = '100ms'; SET lock_timeout = '1500ms'");
 forget_log($one);
 kill 'STOP', $worker;
-is($asks->error("SELECT zk_lock('/w/stopped')"), '55P03', 'without the worker, a wait ends')
+is($asks->error("SELECT zk_lock('/w/stopped')"), '08006', 'without the worker, a wait ends')
   foreach 1 .. 3;
 kill 'CONT', $worker;
 my @lines = logged($one) =~ /still waiting for distributed lock "\/w\/stopped"/g;
