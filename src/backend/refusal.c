@@ -22,6 +22,7 @@
 #include "utils/acl.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
+#include "znode/zkapi.h"
 
 typedef struct ZkAnswer
 {
@@ -285,7 +286,8 @@ zkl_refusal_where_to_look(void)
 	ZklStatus	status;
 
 	zkl_status_copy(&status);
-	if (status.state == ZKL_STATE_AUTH_FAILED)
+	if (status.state == ZKL_STATE_AUTH_FAILED ||
+		(status.state != ZKL_STATE_CONNECTED && status.last_rc == ZKL_RC_NOAUTH))
 		return "Check \"zklock.auth_file\" and the view zk_status.";
 	if (status.settings_fault[0] != '\0')
 		return "Check the setting that zk_healthcheck() names, and the view zk_status.";

@@ -107,6 +107,8 @@ typedef struct ZklStatus
 										 * wanted; empty: no fault is known */
 	char		last_error[256];
 	TimestampTz last_error_at;	/* 0: none */
+	int32		last_rc;		/* ZooKeeper's result code that was this
+								 * error; 0: none was */
 	int64		lapsed_at;		/* ms of boottime.h: when the lease ended
 								 * under held locks; 0: it is good */
 } ZklStatus;

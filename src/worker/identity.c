@@ -90,12 +90,13 @@ zkl_identity_log(const char *message)
 }
 
 static void
-note_error(ZklErrorKind kind, const char *message, bool loud)
+note_error(ZklErrorKind kind, int32 rc, const char *message, bool loud)
 {
 	ZklStatus  *status = zkl_status_begin();
 
 	strlcpy(status->last_error, message, sizeof(status->last_error));
 	status->last_error_at = GetCurrentTimestamp();
+	status->last_rc = rc;
 	status->errors[kind]++;
 	zkl_status_end();
 
@@ -107,7 +108,13 @@ note_error(ZklErrorKind kind, const char *message, bool loud)
 void
 zkl_identity_note_error(ZklErrorKind kind, const char *message)
 {
-	note_error(kind, message, may_log_error(message));
+	note_error(kind, 0, message, may_log_error(message));
+}
+
+void
+zkl_identity_note_answer(int32 rc, const char *message)
+{
+	note_error(ZKL_ABOUT_ANSWER, rc, message, may_log_error(message));
 }
 
 void
@@ -118,7 +125,7 @@ zkl_identity_note_change(ZklErrorKind kind, ZklWorkerState state,
 	bool		changes = (told & bit) == 0;
 
 	told |= bit;
-	note_error(kind, message, may_log_error(message) || changes);
+	note_error(kind, 0, message, may_log_error(message) || changes);
 }
 
 void

@@ -15,6 +15,9 @@
  */
 extern void zkl_identity_note_error(ZklErrorKind kind, const char *message);
 
+/* The same for ZooKeeper's answer with that result code */
+extern void zkl_identity_note_answer(int32 rc, const char *message);
+
 /*
  * The same for an error that leads to another state than "disconnected".  The first
  * one for each state is logged, whatever was logged before.

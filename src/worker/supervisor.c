@@ -400,7 +400,7 @@ zkl_supervisor_reconnect(int32 rc)
 	if (rc == ZKL_RC_WENT_BACK)
 		zkl_identity_note_change(ZKL_ABOUT_ANSWER, ZKL_STATE_EXPIRED, why);
 	else
-		zkl_identity_note_error(ZKL_ABOUT_ANSWER, why);
+		zkl_identity_note_answer(rc, why);
 
 	/*
 	 * If transaction ids went back, new tokens would be smaller than some

@@ -112,6 +112,14 @@ ok($test->look_until($three,
 		"SELECT last_error ~ 'not allowed to create this server.s node' FROM zk_status",
 		't', 'no credentials'),
 	'a server without credentials cannot join');
+my $shut_out = $test->session($three);
+$shut_out->query("SET zklock.connect_timeout = '100ms'");
+foreach my $call ("zk_lock('/x', '100ms')", "zk_try_lock('/x')")
+{
+	is($shut_out->error("SELECT $call"), '08006', "$call: it does not reach them");
+	like($shut_out->messages, qr/^Check "zklock\.auth_file"/m, 'and the hint is at the credentials');
+}
+$shut_out->close;
 $test->stop_looking($three);
 $three->stop;
 pop @{ $test->{nodes} };
