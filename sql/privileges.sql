@@ -30,7 +30,7 @@ CALL zk_await_xact_lock_shared('/x');
 SELECT zk_lock('/x', '1s');
 SELECT zk_xact_lock('/x', at_most => '1s');
 SELECT zk_multilock(ARRAY['/x'], '1s');
-SELECT zk_acquire_permits('/x', 1, timeout => '1s');
+SELECT zk_acquire_permits('/x', max_permits => 1, timeout => '1s');
 SELECT zk_lead('/x', timeout => '1s');
 SELECT zk_unlock('/x');
 SELECT zk_unlock_shared('/x');

@@ -40,5 +40,5 @@ SELECT zk_multiunlock(array_agg('/' || i)) FROM generate_series(1, 9) i;
 SET zklock.max_requests_per_session = 2;
 SELECT zk_try_xact_multilock(ARRAY['/a', '/b', 'c']);
 RESET zklock.max_requests_per_session;
-SELECT zk_acquire_permits('/s', 2147483647, 2147483647);
+SELECT zk_acquire_permits('/s', 2147483647, max_permits => 2147483647);
 \echo :LAST_ERROR_SQLSTATE

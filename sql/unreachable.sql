@@ -159,16 +159,16 @@ SELECT zk_barrier_enter('/x', 1);
 RESET lock_timeout;
 
 -- semaphores: an error, never false
-SELECT zk_try_acquire_permits('/s', 1);
+SELECT zk_try_acquire_permits('/s', max_permits => 1);
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_try_xact_acquire_permits('/s', 1, 1, '0.1 s');
+SELECT zk_try_xact_acquire_permits('/s', 1, max_permits => 1, timeout => '0.1 s');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_acquire_permits('/s', 1, timeout => '0');
+SELECT zk_acquire_permits('/s', max_permits => 1, timeout => '0');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_xact_acquire_permits('/s', 1, 1, '0.1 s');
+SELECT zk_xact_acquire_permits('/s', 1, max_permits => 1, timeout => '0.1 s');
 \echo :LAST_ERROR_SQLSTATE
 SET lock_timeout = '200ms';
-SELECT zk_acquire_permits('/s', 1);
+SELECT zk_acquire_permits('/s', max_permits => 1);
 \echo :LAST_ERROR_SQLSTATE
 RESET lock_timeout;
 

@@ -229,34 +229,35 @@ COMMENT ON FUNCTION zk_multiunlock(text[]) IS
 'release several exclusive distributed locks that the session holds; returns whether all were held';
 
 --
--- Semaphores
+-- Semaphores.  Each call names the maximum: the second argument is the number of permits,
+-- as that of zk_release_permits(), so the maximum has no place that is hard to tell from it.
 --
-CREATE FUNCTION zk_acquire_permits(path text, max_permits integer,
-	permits integer DEFAULT 1, timeout interval DEFAULT NULL)
+CREATE FUNCTION zk_acquire_permits(path text, permits integer DEFAULT 1,
+	max_permits integer DEFAULT NULL, timeout interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_acquire_permits'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_acquire_permits(text, integer, integer, interval) IS
 'acquire permits of a semaphore until they are released or the session ends; returns the highest of their fencing tokens';
 
-CREATE FUNCTION zk_xact_acquire_permits(path text, max_permits integer,
-	permits integer DEFAULT 1, timeout interval DEFAULT NULL)
+CREATE FUNCTION zk_xact_acquire_permits(path text, permits integer DEFAULT 1,
+	max_permits integer DEFAULT NULL, timeout interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_xact_acquire_permits'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_xact_acquire_permits(text, integer, integer, interval) IS
 'acquire permits of a semaphore until the transaction ends; returns the highest of their fencing tokens';
 
-CREATE FUNCTION zk_try_acquire_permits(path text, max_permits integer,
-	permits integer DEFAULT 1, timeout interval DEFAULT '0')
+CREATE FUNCTION zk_try_acquire_permits(path text, permits integer DEFAULT 1,
+	max_permits integer DEFAULT NULL, timeout interval DEFAULT '0')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_acquire_permits'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_try_acquire_permits(text, integer, integer, interval) IS
 'try to acquire permits of a semaphore until they are released or the session ends; returns whether all were acquired';
 
-CREATE FUNCTION zk_try_xact_acquire_permits(path text, max_permits integer,
-	permits integer DEFAULT 1, timeout interval DEFAULT '0')
+CREATE FUNCTION zk_try_xact_acquire_permits(path text, permits integer DEFAULT 1,
+	max_permits integer DEFAULT NULL, timeout interval DEFAULT '0')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_acquire_permits'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;

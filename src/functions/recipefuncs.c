@@ -39,7 +39,7 @@ ZKL_FUNCTION(zkl_sql_once_purge);
 
 /* ---- semaphores ---- */
 
-/* Arguments: path, max_permits, permits, timeout */
+/* (path, permits, max_permits, timeout) */
 static Datum
 acquire_by_sql(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
 {
@@ -48,10 +48,14 @@ acquire_by_sql(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
 	bool		granted;
 
 	call.path = zkl_target_name(fcinfo);
-	zkl_target_need(fcinfo, 1, "maximum number of permits");
-	zkl_target_need(fcinfo, 2, "number of permits");
-	call.max = PG_GETARG_INT32(1);
-	call.permits = PG_GETARG_INT32(2);
+	zkl_target_need(fcinfo, 1, "number of permits");
+	if (PG_ARGISNULL(2))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("maximum number of permits is missing"),
+				 errhint("Name it, for example max_permits => 3.")));
+	call.permits = PG_GETARG_INT32(1);
+	call.max = PG_GETARG_INT32(2);
 	call.lifetime = lifetime;
 	call.is_try = is_try;
 	call.timeout_ms = zkl_target_timeout_ms(fcinfo, 3);

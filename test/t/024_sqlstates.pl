@@ -31,14 +31,14 @@ my %calls = (
 	"SELECT zk_xact_multilock(ARRAY['/b', '/c'], TIMEOUT)" => '55P03',
 	"SELECT zk_reserve('/b', '1 min', TIMEOUT)" => '55P03',
 	"CALL zk_await_reservation('/b', '1 min', TIMEOUT)" => '55P03',
-	"SELECT zk_acquire_permits('/p', 1, timeout => TIMEOUT)" => '55P03',
-	"SELECT zk_xact_acquire_permits('/p', 1, timeout => TIMEOUT)" => '55P03',
+	"SELECT zk_acquire_permits('/p', max_permits => 1, timeout => TIMEOUT)" => '55P03',
+	"SELECT zk_xact_acquire_permits('/p', max_permits => 1, timeout => TIMEOUT)" => '55P03',
 	"SELECT zk_lead('/l', timeout => TIMEOUT)" => '55P03',
 	"SELECT zk_try_lock('/b', TIMEOUT)" => '',
 	"SELECT zk_try_lock_shared('/b', TIMEOUT)" => '',
 	"SELECT zk_try_xact_lock('/b', TIMEOUT)" => '',
 	"SELECT zk_try_multilock(ARRAY['/a', '/b'], TIMEOUT)" => '',
-	"SELECT zk_try_acquire_permits('/p', 1, timeout => TIMEOUT)" => '',
+	"SELECT zk_try_acquire_permits('/p', max_permits => 1, timeout => TIMEOUT)" => '',
 	"SELECT zk_barrier('/m', 2, TIMEOUT)" => '',
 	"SELECT zk_barrier_enter('/m', 2, TIMEOUT)" => '',
 	"CALL zk_run_exclusive('/b', 'SELECT 1', TIMEOUT)" => '',
@@ -68,7 +68,7 @@ sub sqlstates_ok
 
 # ---- others are in the way
 
-$holder->query("SELECT zk_lock('/b'), zk_acquire_permits('/p', 1), zk_lead('/l')");
+$holder->query("SELECT zk_lock('/b'), zk_acquire_permits('/p', max_permits => 1), zk_lead('/l')");
 $holder->query("BEGIN; SELECT zk_once('/o', '1 day')");
 sqlstates_ok('busy', 0, \%calls);
 sqlstates_ok('busy', 1, '55P03', lock_timeout => $wait);
@@ -120,7 +120,7 @@ $test->wait_connected($one);
 $s->query("SET zklock.connect_timeout = '500ms'");
 foreach my $call ("SELECT zk_lock('/free', '100ms')", "SELECT zk_try_lock('/free', '100ms')",
 	"SET lock_timeout = '100ms'; SELECT zk_reserve('/free', '1 min')",
-	"SET lock_timeout = '100ms'; SELECT zk_acquire_permits('/p', 1)")
+	"SET lock_timeout = '100ms'; SELECT zk_acquire_permits('/p', max_permits => 1)")
 {
 	$test->zk->pause;
 	is($s->error($call), '08006', "no answer: $call");

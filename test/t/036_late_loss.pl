@@ -195,7 +195,7 @@ $waiter->query("SELECT zk_unlock('/late/wait')");
 # ---- COMMIT PREPARED
 
 $looker->query("BEGIN; INSERT INTO done VALUES ('two'); PREPARE TRANSACTION 'two'");
-$waiter->query("SELECT zk_acquire_permits('/late/two', 1)");
+$waiter->query("SELECT zk_acquire_permits('/late/two', max_permits => 1)");
 $waiter->send("COMMIT PREPARED 'two'");
 wait_event($waiter, 'SyncRep', 'COMMIT PREPARED waits for the standby');
 ok($test->lose_session($one, '/late/two/leases'), 'its lease of a semaphore is lost');
@@ -210,7 +210,7 @@ $waiter->query("SELECT zk_release_permits('/late/two')");
 
 # ---- PREPARE TRANSACTION
 
-$waiter->query("SELECT zk_acquire_permits('/late/leases', 3)");
+$waiter->query("SELECT zk_acquire_permits('/late/leases', max_permits => 3)");
 $waiter->query("BEGIN; INSERT INTO done VALUES ('prepared')");
 $waiter->send("PREPARE TRANSACTION 'three'");
 wait_event($waiter, 'SyncRep', 'PREPARE TRANSACTION waits for the standby');
@@ -386,7 +386,7 @@ $test->wait_connected($one);
 
 $latin->query("SELECT zk_lock_shared($name)");
 my $semaphore = session('zklock.lost_lock_action' => 'none');
-$semaphore->query("BEGIN; SELECT zk_xact_acquire_permits('/late/leased', 1)");
+$semaphore->query("BEGIN; SELECT zk_xact_acquire_permits('/late/leased', max_permits => 1)");
 ok($test->lose_session($one, '/late/leased/leases'), 'all locks are lost');
 is($semaphore->error('ROLLBACK'), '', 'a transaction is rolled back');
 like($semaphore->messages, qr{"/late/leased" was lost},

@@ -129,7 +129,7 @@ my %session;
 $session{r}{$_} = $holder->("/r/$_") foreach sort keys %refused;
 $session{u}{$_} = $holder->("/u/$_") foreach sort keys %untouched;
 $session{a}{$_} = $holder->("/a/$_") foreach sort keys %acknowledges;
-$session{a}{'zk_release_permits'}->query("SELECT zk_acquire_permits('/a/leases', 3, 3)");
+$session{a}{'zk_release_permits'}->query("SELECT zk_acquire_permits('/a/leases', 3, max_permits => 3)");
 my $prepared = $session{r}{'EXECUTE'};
 $prepared->query('PREPARE prepared(text) AS INSERT INTO far VALUES ($1)');
 my $looker = $holder->('/k/looks');

@@ -69,7 +69,7 @@ $s->query("BEGIN; SELECT zk_lock('/u/a')");
 is($s->query("SELECT zk_unlock('/u/a')"), 't', 'unlocked without a write');
 is($s->messages, '', 'there is nothing to warn of');
 $s->query('COMMIT');
-$s->query("SELECT zk_lock('/u/a'), zk_acquire_permits('/u/s', 1)");
+$s->query("SELECT zk_lock('/u/a'), zk_acquire_permits('/u/s', max_permits => 1)");
 $s->query("BEGIN; INSERT INTO t VALUES ('all'); SELECT zk_unlock_all()");
 like($s->messages, $early, 'the same of zk_unlock_all');
 $s->query('COMMIT');

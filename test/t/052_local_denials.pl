@@ -55,7 +55,7 @@ $holder->query("SELECT zk_lock('/released'), zk_lock_shared('/shared')");
 $holder->query("SELECT zk_lock('/both'), zk_lock_shared('/both')");
 $holder->query("SELECT zk_lock('/over', at_most => '1h')");
 $holder->query("SELECT zk_lock('/kept', at_least => '2s')");
-$holder->query("SELECT zk_lead('/leader'), zk_acquire_permits('/semaphore', 1)");
+$holder->query("SELECT zk_lead('/leader'), zk_acquire_permits('/semaphore', max_permits => 1)");
 $holder->query("BEGIN; SELECT zk_xact_lock('/xact'); SAVEPOINT a;"
 	  . " SELECT zk_xact_lock('/savepoint')");
 $s->query("SELECT zk_lock('/own'), zk_lock_shared('/own/shared')");
@@ -81,7 +81,7 @@ asks_ok("zk_try_lock('/free')", 'a lock that is free');
 asks_ok("zk_try_lock('/x/1', '1ms')", 'a try that may wait');
 asks_ok("zk_try_lock('/shared')", 'a lock that is shared');
 asks_ok("zk_try_lock('/leader')", 'the same name in another dialect');
-asks_ok("zk_try_acquire_permits('/semaphore', 1)", 'a semaphore');
+asks_ok("zk_try_acquire_permits('/semaphore', max_permits => 1)", 'a semaphore');
 asks_ok("zk_try_xact_lock('/own')", "one's own lock");
 asks_ok("zk_try_lock('/own/shared')", 'an upgrade');
 asks_ok("zk_try_multilock(ARRAY['/own/shared', '/free'])", 'none of several');

@@ -80,7 +80,7 @@ foreach my $call (
 	[ "zk_lock('%s')", "zk_unlock('%s')" ],
 	[ "zk_lock_shared('%s')", "zk_unlock_shared('%s')" ],
 	[ "zk_lead('%s')", "zk_resign('%s')" ],
-	[ "zk_acquire_permits('%s', 2)", "zk_release_permits('%s')" ])
+	[ "zk_acquire_permits('%s', max_permits => 2)", "zk_release_permits('%s')" ])
 {
 	my $i = 0;
 

@@ -104,9 +104,9 @@ $a->query("SELECT zk_unlock('/s/a')");
 counts('/s/a', '9 2 2 3 1', 'a loss');
 
 # semaphores: a row of the name that people use
-$a->query("SELECT zk_acquire_permits('/s/sem', 2, 2)");
-$test->enqueue($b, "SELECT zk_acquire_permits('/s/sem', 2)", '/s/sem/leases');
-is($test->session($one)->error("SELECT zk_acquire_permits('/s/sem', 2, timeout => '10 ms')"),
+$a->query("SELECT zk_acquire_permits('/s/sem', 2, max_permits => 2)");
+$test->enqueue($b, "SELECT zk_acquire_permits('/s/sem', max_permits => 2)", '/s/sem/leases');
+is($test->session($one)->error("SELECT zk_acquire_permits('/s/sem', max_permits => 2, timeout => '10 ms')"),
 	'55P03', 'a timeout behind a waiter');
 $a->query("SELECT zk_release_permits('/s/sem', 2)");
 $b->value;

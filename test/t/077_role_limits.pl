@@ -62,14 +62,14 @@ is($s->query("SELECT count(*) FROM generate_series(1, 200) i"
 
 # What all the others need
 $s->query("SET $setting = 3");
-refused_ok("zk_acquire_permits('/s', 9, 3)", qr/needs 4 requests.*allows 3/, 'permits, and their guard');
-cmp_ok($s->query("SELECT zk_acquire_permits('/s', 9, 2)"), '>', 0, 'one less can be had');
-refused_ok("zk_acquire_permits('/s', 9)", qr/has 2 requests/, 'with those that are held');
+refused_ok("zk_acquire_permits('/s', 3, max_permits => 9)", qr/needs 4 requests.*allows 3/, 'permits, and their guard');
+cmp_ok($s->query("SELECT zk_acquire_permits('/s', 2, max_permits => 9)"), '>', 0, 'one less can be had');
+refused_ok("zk_acquire_permits('/s', max_permits => 9)", qr/has 2 requests/, 'with those that are held');
 is($s->query("SELECT zk_release_permits('/s')"), 't', 'one is given back');
 $s->query("SELECT zk_lead('/l'), zk_barrier_enter('/b', 1)");
 foreach my $call ("zk_once_key('/o', 'x')", "zk_lead('/l2')",
 	"zk_barrier_enter('/b2', 1)", "zk_xact_lock_shared('/x')",
-	"zk_try_acquire_permits('/s', 9)")
+	"zk_try_acquire_permits('/s', max_permits => 9)")
 {
 	refused_ok($call, qr/has 3 requests/, $call);
 }

@@ -42,7 +42,7 @@ my %calls = (
 	lock => "zk_lock('/a/lock')",
 	shared => "zk_lock_shared('/a/shared')",
 	leader => "zk_lead('/a/leader')",
-	leases => "zk_acquire_permits('/a/leases', 3, 2)",
+	leases => "zk_acquire_permits('/a/leases', 2, max_permits => 3)",
 	once => "zk_xact_lock('/a/once')");
 foreach my $name (sort keys %calls)
 {

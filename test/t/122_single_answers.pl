@@ -173,7 +173,7 @@ foreach my $code (sort keys %codes)
 		wait_for(sub { !$zk->ls('/zklock/s/w') }, "$case: nothing is left");
 	}
 	ask("semaphore, list, $code", [ 'list', 's/x/leases', $code ],
-		"SELECT zk_try_acquire_permits('/s/x', 1)", 't');
+		"SELECT zk_try_acquire_permits('/s/x', max_permits => 1)", 't');
 	$s->query("SELECT zk_unlock_all()");
 
 	# ---- locks ----

@@ -61,17 +61,17 @@ sub curator_holds
 
 # ---- counting, both ways ----
 
-cmp_ok($s->query("SELECT zk_acquire_permits('/a', 3)"), '>', 0, 'we get a permit');
-cmp_ok($t->query("SELECT zk_acquire_permits('/a', 3)"), '>', 0, 'so does another server');
+cmp_ok($s->query("SELECT zk_acquire_permits('/a', max_permits => 3)"), '>', 0, 'we get a permit');
+cmp_ok($t->query("SELECT zk_acquire_permits('/a', max_permits => 3)"), '>', 0, 'so does another server');
 $curator->command('semaphore', 'acquire', 'c', '/zklock/a', 3, 1);
 curator_holds('c', 'and Curator');
 is($curator->command('semaphore', 'participants', '/zklock/a'), 3,
 	'Curator counts ours');
-is($s->query("SELECT zk_try_acquire_permits('/a', 3)"), 'f', 'there are no more for us');
-is($t->query("SELECT zk_try_acquire_permits('/a', 3, 1, '100ms')"), 'f', 'nor in a while');
-$test->times_out($t, "zk_acquire_permits('/a', 3, timeout => '100ms')",
+is($s->query("SELECT zk_try_acquire_permits('/a', max_permits => 3)"), 'f', 'there are no more for us');
+is($t->query("SELECT zk_try_acquire_permits('/a', 1, max_permits => 3, timeout => '100ms')"), 'f', 'nor in a while');
+$test->times_out($t, "zk_acquire_permits('/a', max_permits => 3, timeout => '100ms')",
 	qr{could not acquire distributed lock "/a" within 100 ms.*The nearest request ahead is that of .*; 3 requests are ahead}s);
-$test->times_out($t, "zk_xact_acquire_permits('/a', 3, 1, '0')",
+$test->times_out($t, "zk_xact_acquire_permits('/a', 1, max_permits => 3, timeout => '0')",
 	qr{could not acquire 1 of 3 permits of semaphore "/a" within 0 ms.*Other clients}s);
 ok(!$curator->command('semaphore', 'try', '/zklock/a', 3, 1), 'nor for Curator');
 is($s->query("SELECT string_agg(position || mode || granted || (pid IS NOT NULL),"
@@ -84,14 +84,14 @@ is($s->query("SELECT zk_fencing_token('/a') = fencing_token FROM zk_locks"),
 	't', 'the fencing token');
 
 # Who waits for others: with its permit the first, for the guard the next.
-begins($s, "zk_acquire_permits('/a', 3)", '/a', 'leases');
+begins($s, "zk_acquire_permits('/a', max_permits => 3)", '/a', 'leases');
 curator_begins('d', '/a', 3, 1, 'locks');
-begins($t, "zk_acquire_permits('/a', 3)", '/a', 'locks');
+begins($t, "zk_acquire_permits('/a', max_permits => 3)", '/a', 'locks');
 is($u->query("SELECT string_agg(granted || ' ' || (pid IS NOT NULL),"
 		  . " ', ' ORDER BY position) FROM zk_queue('/a')"),
 	'true true, true true, true false, false true, false false, false true',
 	'zk_queue() shows who waits');
-is($u->query("SELECT zk_try_acquire_permits('/a', 3)"), 'f', 'a try does not pass them');
+is($u->query("SELECT zk_try_acquire_permits('/a', max_permits => 3)"), 'f', 'a try does not pass them');
 is($u->query("SELECT path, mode, state FROM zk_locks WHERE state = 'waiting'"),
 	'/a|permit|waiting', 'zk_locks, too');
 $test->look_until($two,
@@ -111,15 +111,15 @@ permits_ok('/a', 0, 0, 'nothing is left');
 
 # ---- all or none ----
 
-is($s->query("SELECT zk_try_acquire_permits('/b', 3, 2)"), 't', 'two of three');
-is($t->query("SELECT zk_try_acquire_permits('/b', 3, 2)"), 'f', 'two more are not there');
-is($t->query("SELECT zk_try_acquire_permits('/b', 3, 2, '50ms')"), 'f', 'nor in a while');
+is($s->query("SELECT zk_try_acquire_permits('/b', 2, max_permits => 3)"), 't', 'two of three');
+is($t->query("SELECT zk_try_acquire_permits('/b', 2, max_permits => 3)"), 'f', 'two more are not there');
+is($t->query("SELECT zk_try_acquire_permits('/b', 2, max_permits => 3, timeout => '50ms')"), 'f', 'nor in a while');
 permits_ok('/b', 2, 0, 'those who tried have left nothing');
 ok(wait_for(sub { $test->zk->child_watches == 0 }, 'no watch'), 'nor a watch');
 
-$s->query("SELECT zk_acquire_permits('/watched', 1)");
+$s->query("SELECT zk_acquire_permits('/watched', max_permits => 1)");
 is($test->zk->child_watches, 0, 'nobody watches the children of a znode');
-$t->send("SELECT zk_acquire_permits('/watched', 1)");
+$t->send("SELECT zk_acquire_permits('/watched', max_permits => 1)");
 ok(wait_for(sub { $test->zk->child_watches == 1 }, 'a watch'),
 	'a call that waits for a permit does');
 $t->cancel;
@@ -130,33 +130,33 @@ $s->query("SELECT zk_release_permits('/watched')");
 permits_ok('/watched', 0, 0, 'nothing is left');
 curator_begins('c', '/b', 3, 2, 'leases');
 ok(!$curator->command('semaphore', 'held', 'c'), 'Curator waits for two');
-is($t->query("SELECT zk_try_acquire_permits('/b', 3, 1)"), 'f', 'which nobody passes');
+is($t->query("SELECT zk_try_acquire_permits('/b', 1, max_permits => 3)"), 'f', 'which nobody passes');
 $s->query("SELECT zk_release_permits('/b')");
 curator_holds('c', 'Curator gets two');
-begins($t, "zk_acquire_permits('/b', 3, 2)", '/b', 'leases');
+begins($t, "zk_acquire_permits('/b', 2, max_permits => 3)", '/b', 'leases');
 permits_ok('/b', 5, 1, 'we make two permits at once');
 $curator->command('semaphore', 'release', 'c');
 cmp_ok($t->value, '>', 0, 'and get both');
-is($s->query("SELECT zk_try_acquire_permits('/b', 3, 1)"), 'f', 'now all are taken');
+is($s->query("SELECT zk_try_acquire_permits('/b', 1, max_permits => 3)"), 'f', 'now all are taken');
 $_->query('SELECT zk_unlock_all()') foreach $s, $t;
 permits_ok('/b', 0, 0, 'zk_unlock_all() gives them back');
 
 # What this server has given back is free for it, though ZooKeeper may not know.
-$s->query("SELECT zk_acquire_permits('/k', 1)");
+$s->query("SELECT zk_acquire_permits('/k', max_permits => 1)");
 my $free = grep {
 	$s->query("SELECT zk_release_permits('/k')");
-	($_ % 2 ? $s : $u)->query("SELECT zk_try_acquire_permits('/k', 1)") eq 't'
+	($_ % 2 ? $s : $u)->query("SELECT zk_try_acquire_permits('/k', max_permits => 1)") eq 't'
 	  && ($_ % 2 || $u->query("SELECT zk_release_permits('/k')") eq 't'
-		&& $s->query("SELECT zk_try_acquire_permits('/k', 1 + $_)") eq 't'
+		&& $s->query("SELECT zk_try_acquire_permits('/k', max_permits => 1 + $_)") eq 't'
 		&& $s->query("SELECT zk_release_permits('/k')") eq 't'
-		&& $s->query("SELECT zk_try_acquire_permits('/k', 1)") eq 't')
+		&& $s->query("SELECT zk_try_acquire_permits('/k', max_permits => 1)") eq 't')
 } 1 .. 30;
 is($free, 30, 'a try right after a release gets the permit, with any maximum');
 $s->query("SELECT zk_release_permits('/k')");
 
 # ---- again, and too much ----
 
-$s->query("SELECT zk_acquire_permits('/c', 4), zk_acquire_permits('/c', 4, 2)");
+$s->query("SELECT zk_acquire_permits('/c', max_permits => 4), zk_acquire_permits('/c', 2, max_permits => 4)");
 is($s->query("SELECT count(*) FROM zk_locks"), 3, 'each acquire counts its permits');
 is($s->query("SELECT zk_release_permits('/c', 4)"), 'f', 'four are not held');
 like($s->messages, qr/do not hold 4 permits of semaphore "\/c".*holds 3; none was released/s,
@@ -168,10 +168,10 @@ $s->query("SELECT zk_lock_shared('/d/lock')");
 is($s->query("SELECT zk_release_permits('/d/lock')"), 'f', 'nor is a lock a permit');
 like($s->messages, qr/Release the other hold of that name with zk_unlock_shared\(\)/, 'the hint has the right call');
 $s->query("SELECT zk_unlock_shared('/d/lock')");
-is($s->error("SELECT zk_acquire_permits('/c', 4, 2)"), '40P01', 'who would wait for himself');
-is($s->error("SELECT zk_acquire_permits('/c', 4, 2, '1h')"), '40P01', 'however long');
-is($s->error("SELECT zk_try_acquire_permits('/c', 4, 2, NULL)"), '40P01', 'also in a try for ever');
-is($s->query("SELECT zk_try_acquire_permits('/c', 4, 2)"), 'f', 'a try is only refused');
+is($s->error("SELECT zk_acquire_permits('/c', 2, max_permits => 4)"), '40P01', 'who would wait for himself');
+is($s->error("SELECT zk_acquire_permits('/c', 2, max_permits => 4, timeout => '1h')"), '40P01', 'however long');
+is($s->error("SELECT zk_try_acquire_permits('/c', 2, max_permits => 4, timeout => NULL)"), '40P01', 'also in a try for ever');
+is($s->query("SELECT zk_try_acquire_permits('/c', 2, max_permits => 4)"), 'f', 'a try is only refused');
 is($s->query("SELECT zk_release_permits('/c', 2)"), 't', 'two are released');
 is($s->query("SELECT zk_try_lock('/c')"), 't', 'a lock of that name is another thing');
 is($s->query("SELECT zk_unlock('/c')"), 't', 'and is released as such');
@@ -180,12 +180,12 @@ permits_ok('/c', 0, 0, 'DISCARD ALL gives the rest back');
 
 # ---- the maximum ----
 
-$s->query("SELECT zk_acquire_permits('/d', 3)");
-is($t->error("SELECT zk_acquire_permits('/d', 4)"), '22023', 'another maximum is refused');
+$s->query("SELECT zk_acquire_permits('/d', max_permits => 3)");
+is($t->error("SELECT zk_acquire_permits('/d', max_permits => 4)"), '22023', 'another maximum is refused');
 like($t->result->{error}{detail}, qr/maximum is 3 permits.*specifies 4/, 'with both');
-is($t->error("SELECT zk_try_acquire_permits('/d', 2)"), '22023', 'for a try, too');
+is($t->error("SELECT zk_try_acquire_permits('/d', max_permits => 2)"), '22023', 'for a try, too');
 permits_ok('/d', 1, 0, 'it leaves nothing');
-is($t->query("SELECT zk_try_acquire_permits('/d', 3)"), 't', 'the same is good');
+is($t->query("SELECT zk_try_acquire_permits('/d', max_permits => 3)"), 't', 'the same is good');
 $t->query("SELECT zk_release_permits('/d')");
 $s->query("SELECT zk_release_permits('/d')");
 
@@ -195,36 +195,36 @@ my $client = $test->zk->new_client;
 $client->create(
 	'/zklock/d/leases/_c_12345678-1234-4234-9234-123456789012-lease-',
 	'10.0.0.1', [ 'ephemeral', 'sequence' ]);
-is($s->query("SELECT zk_try_acquire_permits('/d', 2)"), 't',
+is($s->query("SELECT zk_try_acquire_permits('/d', max_permits => 2)"), 't',
 	'another maximum, when only other clients have permits');
-is($t->query("SELECT zk_try_acquire_permits('/d', 2)"), 'f', 'their permits count');
-is($t->error("SELECT zk_acquire_permits('/d', 3)"), '22023', 'and it binds the next one');
+is($t->query("SELECT zk_try_acquire_permits('/d', max_permits => 2)"), 'f', 'their permits count');
+is($t->error("SELECT zk_acquire_permits('/d', max_permits => 3)"), '22023', 'and it binds the next one');
 $s->query("SELECT zk_release_permits('/d')");
 $client->quit;
 permits_ok('/d', 0, 0, 'nobody has one');
-cmp_ok($t->query("SELECT zk_acquire_permits('/d', 4)"), '>', 0, 'now it may be changed');
-is($s->error("SELECT zk_acquire_permits('/d', 3)"), '22023', 'and counts for all');
+cmp_ok($t->query("SELECT zk_acquire_permits('/d', max_permits => 4)"), '>', 0, 'now it may be changed');
+is($s->error("SELECT zk_acquire_permits('/d', max_permits => 3)"), '22023', 'and counts for all');
 $t->query("SELECT zk_release_permits('/d')");
 
 # ---- transactions and savepoints ----
 
-$s->query("BEGIN; SELECT zk_xact_acquire_permits('/e', 3)");
-$s->query("SAVEPOINT x; SELECT zk_try_xact_acquire_permits('/e', 3, 2)");
-is($t->query("SELECT zk_try_acquire_permits('/e', 3)"), 'f', 'a transaction has all');
+$s->query("BEGIN; SELECT zk_xact_acquire_permits('/e', max_permits => 3)");
+$s->query("SAVEPOINT x; SELECT zk_try_xact_acquire_permits('/e', 2, max_permits => 3)");
+is($t->query("SELECT zk_try_acquire_permits('/e', max_permits => 3)"), 'f', 'a transaction has all');
 is($s->query("SELECT zk_release_permits('/e')"), 'f', 'it cannot give them back itself');
 $s->query('ROLLBACK TO x');
 permits_ok('/e', 1, 0, 'those of a savepoint are back');
-is($t->query("SELECT zk_try_acquire_permits('/e', 3, 2)"), 't', 'and can be had');
+is($t->query("SELECT zk_try_acquire_permits('/e', 2, max_permits => 3)"), 't', 'and can be had');
 $s->query('COMMIT');
 permits_ok('/e', 2, 0, 'the others are back with the commit');
-$s->query("BEGIN; SELECT zk_xact_acquire_permits('/e', 3)");
+$s->query("BEGIN; SELECT zk_xact_acquire_permits('/e', max_permits => 3)");
 is($s->error("PREPARE TRANSACTION 'x'"), '0A000', 'no prepared transactions');
 permits_ok('/e', 2, 0, 'an abort gives them back');
 $t->query("SELECT zk_release_permits('/e', 2)");
 
 # ---- giving up ----
 
-$s->query("SELECT zk_acquire_permits('/f', 2, 2)");
+$s->query("SELECT zk_acquire_permits('/f', 2, max_permits => 2)");
 my %ends = (
 	cancel => [ sub { $t->cancel }, '57014' ],
 	lock_timeout => [ sub { }, '55P03', "SET lock_timeout = '100ms'" ],
@@ -233,7 +233,7 @@ my %ends = (
 				'SELECT pg_terminate_backend(' . $t->pid . ')') }, '57P01' ]);
 foreach my $where ('leases', 'locks')
 {
-	begins($u, "zk_acquire_permits('/f', 2)", '/f', 'leases') if $where eq 'locks';
+	begins($u, "zk_acquire_permits('/f', max_permits => 2)", '/f', 'leases') if $where eq 'locks';
 	my $rest = $where eq 'locks' ? 3 : 2;
 
 	foreach my $end (sort keys %ends)
@@ -241,8 +241,8 @@ foreach my $where ('leases', 'locks')
 		my ($do, $sqlstate, $set) = @{ $ends{$end} };
 
 		# A timeout may end before we could see that it waits.
-		if ($set) { $t->query($set); $t->send("SELECT zk_acquire_permits('/f', 2)"); }
-		else { begins($t, "zk_acquire_permits('/f', 2)", '/f', $where); }
+		if ($set) { $t->query($set); $t->send("SELECT zk_acquire_permits('/f', max_permits => 2)"); }
+		else { begins($t, "zk_acquire_permits('/f', max_permits => 2)", '/f', $where); }
 		$do->();
 		is($t->sqlstate, $sqlstate, "$end while waiting for $where");
 		permits_ok('/f', $rest, $rest - 2, "$end leaves nothing behind");
@@ -259,7 +259,7 @@ $s->query('SELECT zk_unlock_all()');
 
 # ---- operators ----
 
-$s->query("SELECT zk_acquire_permits('/g', 2)");
+$s->query("SELECT zk_acquire_permits('/g', max_permits => 2)");
 $curator->command('semaphore', 'acquire', 'c', '/zklock/g', 2, 1);
 curator_holds('c', 'Curator is second');
 $u->send("SELECT zk_break_lock('/g')");
@@ -274,9 +274,9 @@ is($u->query("SELECT zk_break_lock('/g')"), 'f', 'there is nothing more');
 
 # ---- a session of ZooKeeper's that is lost ----
 
-$s->query("SELECT zk_acquire_permits('/h', 2)");
-$t->query("SELECT zk_acquire_permits('/h', 2)");
-begins($u, "zk_acquire_permits('/h', 2)", '/h', 'leases');
+$s->query("SELECT zk_acquire_permits('/h', max_permits => 2)");
+$t->query("SELECT zk_acquire_permits('/h', max_permits => 2)");
+begins($u, "zk_acquire_permits('/h', max_permits => 2)", '/h', 'leases');
 $t->query("BEGIN; SELECT txid_current()");
 my $lost = $test->status($two, 'sessions_lost');
 my $worker = $test->status($two, 'worker_pid');
@@ -289,7 +289,7 @@ is($t->query("SELECT zk_release_permits('/h')"), 'f', 'and acknowledges it');
 ok($test->wait_connected($two), 'that server goes on');
 
 # One that waits, with the guard, is in the queue again by itself.
-begins($t, "zk_acquire_permits('/h', 2)", '/h', 'leases');
+begins($t, "zk_acquire_permits('/h', max_permits => 2)", '/h', 'leases');
 kill 'STOP', $worker;
 kill 'KILL', $test->status($two, 'session_pid');
 permits_ok('/h', 2, 0, 'who waited is out');
@@ -300,7 +300,7 @@ $s->query("SELECT zk_release_permits('/h')");
 cmp_ok($t->value, '>', 0, 'and comes in');
 
 # A worker that is started again takes up who holds and who waits.
-begins($s, "zk_acquire_permits('/h', 2)", '/h', 'leases');
+begins($s, "zk_acquire_permits('/h', max_permits => 2)", '/h', 'leases');
 $test->look_until($one, "SELECT count(*) FROM zk_locks", 2, 'one holds, one waits');
 $worker = $test->status($one, 'worker_pid');
 kill 'TERM', $worker;
@@ -312,8 +312,8 @@ cmp_ok($s->value, '>', 0, 'and comes in');
 $_->query('SELECT zk_unlock_all()') foreach $s, $u;
 
 # Somebody deletes the guard of one who waits: it begins again.
-$t->query("SELECT zk_acquire_permits('/i', 1)");
-begins($s, "zk_acquire_permits('/i', 1)", '/i', 'leases');
+$t->query("SELECT zk_acquire_permits('/i', max_permits => 1)");
+begins($s, "zk_acquire_permits('/i', max_permits => 1)", '/i', 'leases');
 my ($guard) = $test->queue('/i/locks');
 wait_for(sub { $test->zk->watches->{"/zklock/i/locks/$guard"} }, 'it is watched');
 $test->zk->client->delete("/zklock/i/locks/$guard");
@@ -342,7 +342,7 @@ sub run_here
 	{
 		my $mine = "$dir/$number.$round";
 
-		$session->query("SELECT zk_acquire_permits('/j', 3)");
+		$session->query("SELECT zk_acquire_permits('/j', max_permits => 3)");
 		open my $out, '>', $mine or POSIX::_exit(101);
 		close $out;
 

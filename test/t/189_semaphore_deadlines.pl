@@ -16,7 +16,7 @@ my $test = ZklockTest->new(
 my ($one, $two) = $test->nodes;
 my ($s, $t, $u) = map { $test->session($_) } $one, $two, $two;
 my @tries = map { ("zk_try_acquire_permits($_)", "zk_try_xact_acquire_permits($_)") }
-  ("'/held', 3", "'/held', 3, 3", "'/held', 3, 1, '200ms'");
+  ("'/held', 1, 3", "'/held', 3, 3", "'/held', 1, 3, '200ms'");
 
 sub permits
 {
@@ -49,9 +49,9 @@ foreach my $try (@tries)
 	$test->wait_queue('/held/locks', 1);
 }
 $s->query("SET lock_timeout = '600ms'");
-is($s->error("SELECT zk_try_acquire_permits('/held', 3, 1, '1h')"),
+is($s->error("SELECT zk_try_acquire_permits('/held', 1, max_permits => 3, timeout => '1h')"),
 	'55P03', 'also if the try has time');
-is($s->error("SELECT zk_acquire_permits('/held', 3)"), '55P03', 'or is none');
+is($s->error("SELECT zk_acquire_permits('/held', max_permits => 3)"), '55P03', 'or is none');
 $s->query('RESET lock_timeout');
 is(permits(), 0, 'none has left a permit');
 
@@ -71,7 +71,7 @@ foreach my $try (@tries)
 # ---- there are too few permits: then that is known, whoever has the guard ----
 
 $t->query("SELECT zk_unlock('/held/locks')");
-$u->query("SELECT zk_acquire_permits('/held', 3, 3)");
+$u->query("SELECT zk_acquire_permits('/held', 3, max_permits => 3)");
 $t->query("SELECT zk_lock('/held/locks')");
 foreach my $try (@tries)
 {
@@ -82,9 +82,9 @@ foreach my $try (@tries)
 $s->query("SET lock_timeout = '600ms'");
 $u->query("SELECT zk_release_permits('/held')");
 wait_for(sub { permits() == 2 }, 'one permit is back');
-is($s->error("SELECT zk_try_acquire_permits('/held', 3)"), '55P03', 'one is free: it waits again');
+is($s->error("SELECT zk_try_acquire_permits('/held', max_permits => 3)"), '55P03', 'one is free: it waits again');
 $s->query('RESET lock_timeout');
-is($s->query("SELECT zk_try_acquire_permits('/held', 3, 2)"), 'f', 'for two it need not');
+is($s->query("SELECT zk_try_acquire_permits('/held', 2, max_permits => 3)"), 'f', 'for two it need not');
 
 # ---- ZooKeeper does not answer ----
 
@@ -92,7 +92,7 @@ $s->query("SET lock_timeout = 0; SET zklock.connect_timeout = '700ms'");
 $test->zk->pause;
 is($s->error("SELECT $_"), '08006', "ZooKeeper stopped: $_") foreach @tries[ 0, 1 ];
 $s->query("SET lock_timeout = '500ms'");
-is($s->error("SELECT zk_acquire_permits('/held', 3)"), '08006', 'ZooKeeper stopped: lock_timeout');
+is($s->error("SELECT zk_acquire_permits('/held', max_permits => 3)"), '08006', 'ZooKeeper stopped: lock_timeout');
 $test->zk->resume;
 $test->wait_connected($_) foreach $one, $two;
 

@@ -217,7 +217,7 @@ my @session_calls = (
 				"zk_multiunlock(ARRAY['/p/m', '/p/n'])");
 	} ],
 	[ zk_acquire_permits => sub {
-			belongs($_[0], "zk_acquire_permits('/p/s', 2)", "zk_release_permits('/p/s')");
+			belongs($_[0], "zk_acquire_permits('/p/s', max_permits => 2)", "zk_release_permits('/p/s')");
 	} ],
 	[ zk_lead => sub { belongs($_[0], "zk_lead('/p/d')", "zk_resign('/p/d')") } ],
 	[ zk_barrier_enter => sub {
@@ -229,7 +229,7 @@ my @transaction_calls = (
 			in_transactions($_[0], "zk_try_xact_multilock(ARRAY['/p/v', '/p/w'])");
 	} ],
 	[ zk_xact_acquire_permits => sub {
-			in_transactions($_[0], "zk_try_xact_acquire_permits('/p/y', 1)");
+			in_transactions($_[0], "zk_try_xact_acquire_permits('/p/y', max_permits => 1)");
 	} ],
 	[ zk_once => sub { once($_[0], "zk_once('/p/$_[0]', '1 day')") } ],
 	[ zk_once_key => sub { once($_[0], "zk_once_key('/p/once', '$_[0]')") } ]);
@@ -288,15 +288,15 @@ foreach my $mode (@modes)
 
 	foreach my $call ("zk_lock('/p/o')", "zk_try_lock('/p/o', '1h')",
 		"zk_lock_shared('/p/o')", "zk_multilock(ARRAY['/p/o', '/p/o2'])",
-		"zk_try_multilock(ARRAY['/p/o'])", "zk_acquire_permits('/p/o', 1)",
-		"zk_try_acquire_permits('/p/o', 1)", "zk_lead('/p/o')",
+		"zk_try_multilock(ARRAY['/p/o'])", "zk_acquire_permits('/p/o', max_permits => 1)",
+		"zk_try_acquire_permits('/p/o', max_permits => 1)", "zk_lead('/p/o')",
 		"zk_barrier_enter('/p/o', 1)")
 	{
 		is($one->error("SELECT $call"), '0A000', "$mode, switched off: $call");
 		like($one->messages, qr/"zklock.session_locks" is off.*zk_xact_lock\(\)/s,
 			"$mode, switched off: $call: says why, and what else");
 	}
-	is($one->query("SELECT zk_try_xact_lock('/p/o'), zk_try_xact_acquire_permits('/p/o', 1),"
+	is($one->query("SELECT zk_try_xact_lock('/p/o'), zk_try_xact_acquire_permits('/p/o', max_permits => 1),"
 			  . " zk_once_key('/p/off', '$mode'), zk_barrier('/p/alone', 1)"),
 		't|t|t|t', "$mode, switched off: all the rest works");
 	$one->close;

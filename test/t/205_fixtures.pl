@@ -58,8 +58,8 @@ my @questions = (
 	"SELECT zk_try_lock_shared('/rw')",
 	"SELECT zk_try_lock_shared('/shared')",
 	"SELECT zk_try_lock_shared('/kazoo/shared')",
-	"SELECT zk_try_acquire_permits('/sem', 2)",
-	"SELECT zk_try_acquire_permits('/free', 2, 2)",
+	"SELECT zk_try_acquire_permits('/sem', max_permits => 2)",
+	"SELECT zk_try_acquire_permits('/free', 2, max_permits => 2)",
 	"SELECT id, znode FROM zk_leader('/lead')",
 	"SELECT zk_once_key('/job/key', 'run 1')",
 	"SELECT zk_once_key('/job/key', 'run 2')",
@@ -96,8 +96,8 @@ $s{shared}->query("SELECT zk_lock_shared('/shared')");
 $s{mutex}->query("BEGIN; SELECT zk_xact_lock('/mutex', at_most => '1 day')");
 $s{kazoo}->query("SELECT zk_lock('/kazoo')");
 $s{kazoo2}->query("SELECT zk_lock_shared('/kazoo/shared')");
-$s{sem}->query("SELECT zk_acquire_permits('/sem', 2, 2)");
-$test->enqueue($s{sem2}, "SELECT zk_acquire_permits('/sem', 2)", '/sem/leases');
+$s{sem}->query("SELECT zk_acquire_permits('/sem', 2, max_permits => 2)");
+$test->enqueue($s{sem2}, "SELECT zk_acquire_permits('/sem', max_permits => 2)", '/sem/leases');
 $s{lead}->query("SELECT zk_lead('/lead', id => 'leader 1')");
 $s{asked}->query("SET zklock.on_release_request = 'notice'; SELECT zk_lock('/asked')");
 $s{asker}->query("SELECT zk_request_release('/asked')");

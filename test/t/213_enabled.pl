@@ -78,7 +78,7 @@ my $rival = $test->session($two);
 $holder->query('CREATE TABLE done (token bigint)');
 $holder->query("SELECT zk_lock('/e/held')");
 $holder->query("SELECT zk_lead('/e/leader')");
-$holder->query("SELECT zk_acquire_permits('/e/leases', 2)");
+$holder->query("SELECT zk_acquire_permits('/e/leases', max_permits => 2)");
 $member->send("SELECT zk_barrier_enter('/e/barrier', 2)");
 $test->wait_queue('/e/leases/leases', 1);
 wait_for(sub { grep { !/ready/ } $test->zk->client->ls('/zklock/e/barrier') }, 'a member');
@@ -115,7 +115,7 @@ is($member->sqlstate, '55000', 'also in a barrier');
 ok($test->wait_queue('/e/other', 1), 'and leaves the queue');
 $test->look_until($one, $state, 'closing', 'the session is to be closed');
 refused($waiter, "SELECT zk_try_lock('/e/new')", 'nothing new');
-refused($waiter, "SELECT zk_acquire_permits('/e/leases', 2)", 'no lease');
+refused($waiter, "SELECT zk_acquire_permits('/e/leases', max_permits => 2)", 'no lease');
 refused($waiter, "SELECT zk_once_key('/e/job', 'a')", 'no job');
 
 # ---- what is held goes on

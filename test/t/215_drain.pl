@@ -64,7 +64,7 @@ $s{busy}->query('CREATE TABLE work (done int)');
 $s{busy}->query('BEGIN; INSERT INTO work VALUES (1)');
 $s{holder}->query("SELECT zk_lock('/d/held', at_most => '1h')");
 $s{holder}->query("BEGIN; SELECT zk_xact_lock('/d/held-too')");
-$s{idle}->query("SELECT zk_acquire_permits('/d/permits', 2)");
+$s{idle}->query("SELECT zk_acquire_permits('/d/permits', max_permits => 2)");
 $s{shared}->query('SET zklock.on_release_request = cancel');
 $s{shared}->query("SELECT zk_lock_shared('/d/shared')");
 $s{kept}->query("SELECT zk_lock('/d/kept', at_least => '10 min'), zk_unlock('/d/kept')");
@@ -98,8 +98,8 @@ is($test->status($two, 'draining'), 'f', 'on this server only');
 
 refused_ok($s{waiter}, $_, "SELECT $_")
   foreach "zk_lock('/d/new')", "zk_try_lock('/d/new')", "zk_try_xact_lock_shared('/d/new', '1h')",
-  "zk_multilock(ARRAY['/d/new', '/d/new2'])", "zk_acquire_permits('/d/permits', 2)",
-  "zk_try_acquire_permits('/d/permits', 2)", "zk_once_key('/d/new', 'a')",
+  "zk_multilock(ARRAY['/d/new', '/d/new2'])", "zk_acquire_permits('/d/permits', max_permits => 2)",
+  "zk_try_acquire_permits('/d/permits', max_permits => 2)", "zk_once_key('/d/new', 'a')",
   "zk_lead('/d/new')", "zk_barrier_enter('/d/new', 1)", "zk_barrier('/d/new', 1)";
 is($s{waiter}->query("SELECT count(*) > 0 FROM zk_queue('/d/held')"), 't', 'anybody may look');
 is($s{busy}->error('INSERT INTO work VALUES (2)'), '', 'the transaction of a leader goes on');

@@ -118,8 +118,8 @@ is($test->look($standby, $versions), "$version|0.9|$version", 'the standby has t
 is($s->query("SELECT zk_try_lock('/primary')"), 'f', 'it sees the locks of the primary');
 cmp_ok($s->query("SELECT zk_lock('/standby')"), '>', 0, 'and takes its own');
 is($p->query("SELECT zk_try_lock('/standby')"), 'f', 'which the primary sees');
-is($s->query("SELECT zk_try_acquire_permits('/leases', 1)"), 't', 'a lease');
-is($p->query("SELECT zk_try_acquire_permits('/leases', 1)"), 'f', 'is one for both');
+is($s->query("SELECT zk_try_acquire_permits('/leases', max_permits => 1)"), 't', 'a lease');
+is($p->query("SELECT zk_try_acquire_permits('/leases', max_permits => 1)"), 'f', 'is one for both');
 $test->enqueue($s, "SELECT zk_lock('/primary')", '/primary');
 $p->query("SELECT zk_unlock('/primary')");
 cmp_ok($s->value, '>', 0, 'a lock goes from the old one to the new one');

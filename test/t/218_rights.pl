@@ -71,8 +71,8 @@ my %calls = (
 		"zk_once_reset('/p/x')" ],
 	lead => ["zk_lead('/p/x')"],
 	semaphore => [
-		"zk_acquire_permits('/p/s', 3)", "zk_xact_acquire_permits('/p/s', 3)",
-		"zk_try_acquire_permits('/p/s', 3)", "zk_try_xact_acquire_permits('/p/s', 3)" ],
+		"zk_acquire_permits('/p/s', max_permits => 3)", "zk_xact_acquire_permits('/p/s', max_permits => 3)",
+		"zk_try_acquire_permits('/p/s', max_permits => 3)", "zk_try_xact_acquire_permits('/p/s', max_permits => 3)" ],
 	barrier => [ "zk_barrier('/p/b', 1)", "zk_barrier_enter('/p/b', 1)" ],
 	request_release => ["zk_request_release('/p/x')"],
 	look => [
@@ -117,7 +117,7 @@ $test->look_until($node, 'SELECT count(*) FROM zk_locks', 0, 'not kept for long'
 # ---- what is never asked ----
 
 grants();
-$alice->query("SELECT zk_lock('/p/held'), zk_lock_shared('/p/held'), zk_acquire_permits('/p/s', 2),"
+$alice->query("SELECT zk_lock('/p/held'), zk_lock_shared('/p/held'), zk_acquire_permits('/p/s', max_permits => 2),"
 	  . " zk_lead('/p/l'), zk_barrier_enter('/p/b', 1), zk_multilock(ARRAY['/p/a1', '/p/a2'])");
 $alice->query("BEGIN; SELECT zk_xact_lock('/p/xact'), zk_once_key('/p/o', 'x')");
 my $waiter = $test->session($node, user => 'alice');
@@ -179,12 +179,12 @@ foreach my $call ("zk_lock('/s/x/%s')", "zk_lock_shared('/s/x/%s')", "zk_lead('/
 }
 allowed_ok($alice, "zk_lock('/s/x/$_')") foreach 'lease', 'locks2', 'Leases';
 allowed_ok($alice, "zk_lock('/s/db/$_')") foreach 'leases', 'locks';
-refused_ok($alice, "zk_acquire_permits('/s/db/leases', 1)", 'semaphore', '/s/db/leases');
-allowed_ok($bob, "zk_acquire_permits('/s/db', 1)");
+refused_ok($alice, "zk_acquire_permits('/s/db/leases', max_permits => 1)", 'semaphore', '/s/db/leases');
+allowed_ok($bob, "zk_acquire_permits('/s/db', max_permits => 1)");
 grants([ '/s', 'alice', 'lock, semaphore' ], [ '/s/x', 'bob' ]);
 refused_ok($alice, "zk_lock('/s/x/leases/deep/locks')", 'lock', '/s/x');
 grants([ '/s', 'bob', 'semaphore' ], [ '/s/x', 'alice' ], [ '/s/leases/y', 'alice' ]);
-refused_ok($alice, "zk_acquire_permits('/s/leases/y', 1)", 'semaphore', '/s');
+refused_ok($alice, "zk_acquire_permits('/s/leases/y', max_permits => 1)", 'semaphore', '/s');
 allowed_ok($alice, "zk_lock('/locks/x')");
 
 # ---- jobs ----

@@ -114,11 +114,11 @@ $curator->command('barrier', 'enter', 'b', '/zklock/o/barrier', 3, 0);
 $kazoo->lock('k', 'Lock', '/zklock/o/kazoo', 'me');
 wait_for(sub { $kazoo->held('k') }, 'kazoo has its lock');
 $kazoo->create('/zklock/o/kazoo_semaphore/0123456789abcdef0123456789abcdef', 'you', ['ephemeral']);
-$t->query("SELECT zk_acquire_permits('/o/sem', 2, 2)");
+$t->query("SELECT zk_acquire_permits('/o/sem', 2, max_permits => 2)");
 my @waiters = map { $test->session($_) } $two, $three;
-$waiters[0]->send("SELECT zk_acquire_permits('/o/sem', 2)");
+$waiters[0]->send("SELECT zk_acquire_permits('/o/sem', max_permits => 2)");
 $test->wait_queue('/o/sem/leases', 3);
-$waiters[1]->send("SELECT zk_acquire_permits('/o/sem', 2)");
+$waiters[1]->send("SELECT zk_acquire_permits('/o/sem', max_permits => 2)");
 $test->wait_queue('/o/sem/locks', 2);
 # a directory with a name as those of members
 $u->query("SELECT zk_lock('/o/01234567-89ab-cdef-0123-456789abcdef')");

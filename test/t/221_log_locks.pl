@@ -53,7 +53,7 @@ sub round
 	$s->query("SET zklock.lost_lock_action = 'none'");
 	$s->query("SELECT zk_lock('$name'), zk_lock('$name'), zk_unlock('$name'), zk_unlock('$name')");
 	$s->query("SELECT zk_lock_shared('$name'); SELECT zk_unlock_shared('$name')");
-	$s->query("SELECT zk_acquire_permits('$name', 1); SELECT zk_release_permits('$name')");
+	$s->query("SELECT zk_acquire_permits('$name', max_permits => 1); SELECT zk_release_permits('$name')");
 	$s->query("SELECT zk_lead('$name'); SELECT zk_resign('$name')");
 	my $token = $s->query("SELECT zk_lock('$name')");
 	$t->send("SELECT zk_break_lock('$name')");

@@ -96,7 +96,7 @@ is($test->look($one,
 $foreign->unlock('w');
 $s->value;
 $s->query('SELECT zk_unlock_all()');
-$other->query("SELECT zk_lead('/w/l', 'the leader'), zk_acquire_permits('/w/s', 2, 2)");
+$other->query("SELECT zk_lead('/w/l', 'the leader'), zk_acquire_permits('/w/s', 2, max_permits => 2)");
 $s->send("SELECT zk_lead('/w/l')");
 $test->look_until($one,
 	'SELECT mode, blocking_server, blocking_granted FROM zk_lock_waits WHERE waiting_pid = ' . $s->pid,
@@ -104,7 +104,7 @@ $test->look_until($one,
 $other->query("SELECT zk_resign('/w/l')");
 $s->value;
 $s->query("SELECT zk_resign('/w/l')");
-$s->send("SELECT zk_acquire_permits('/w/s', 2)");
+$s->send("SELECT zk_acquire_permits('/w/s', max_permits => 2)");
 $test->look_until($one,
 	"SELECT DISTINCT path, mode, blocking_pid, blocking_granted FROM zk_lock_waits WHERE waiting_pid = " . $s->pid,
 	join('|', '/w/s', 'permit', $other->pid, 't'), 'permits are waited for');

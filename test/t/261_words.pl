@@ -108,9 +108,9 @@ foreach my $job (map { "/job$_" } 1 .. 5)
 	is($second->value, 'f', 'and not once more');
 }
 my $third = $test->session($one);
-$first->query("SELECT zk_acquire_permits('/permits', 1)");
-$test->enqueue($second, "SELECT zk_acquire_permits('/permits', 1)", '/permits/leases');
-$test->enqueue($third, "SELECT zk_acquire_permits('/permits', 1)", '/permits/locks');
+$first->query("SELECT zk_acquire_permits('/permits', max_permits => 1)");
+$test->enqueue($second, "SELECT zk_acquire_permits('/permits', max_permits => 1)", '/permits/leases');
+$test->enqueue($third, "SELECT zk_acquire_permits('/permits', max_permits => 1)", '/permits/locks');
 $first->query("SELECT zk_release_permits('/permits')");
 cmp_ok($second->value, '>', 0, 'a permit passes on');
 $second->query("SELECT zk_release_permits('/permits')");
