@@ -8,6 +8,6 @@
 CREATE ROLE zklock_monitor LOGIN CONNECTION LIMIT 5 IN ROLE pg_monitor;
 
 -- While ZooKeeper is away, a scrape must not wait for it.
-ALTER ROLE zklock_monitor SET zklock.connect_timeout = '2s';
+ALTER ROLE zklock_monitor SET zklock.answer_timeout = '2s';
 ALTER ROLE zklock_monitor SET statement_timeout = '5s';
 ALTER ROLE zklock_monitor SET default_transaction_read_only = on;

@@ -67,7 +67,7 @@ SELECT DISTINCT name
 SELECT p.oid::regprocedure
   FROM pg_proc p
  WHERE p.proname LIKE 'zk\_%'
-   AND length(replace(pg_get_function_arguments(p.oid), 'IN ', '')) > 240;
+   AND length(replace(pg_get_function_arguments(p.oid), 'IN ', '')) > 320;
 SELECT p.oid::regprocedure, pg_get_function_result(p.oid)
   FROM pg_proc p
  WHERE p.proname LIKE 'zk\_%'

@@ -3,7 +3,7 @@
 -- are not granted or not held.
 --
 \set SHOW_CONTEXT never
-SET zklock.connect_timeout = '50ms';
+SET zklock.answer_timeout = '50ms';
 
 -- releasing a lock that is not held
 SELECT zk_unlock('/batch/nightly');

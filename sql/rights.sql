@@ -80,7 +80,7 @@ SELECT zk_lead('/team/x');
 SELECT zk_barrier('/team/x', 2);
 SELECT zk_barrier_enter('/team/x', 2);
 SELECT zk_once('/team/x', interval '1 day');
-SELECT zk_once_key('/team/x', 'monday');
+SELECT zk_once('/team/x', key => 'monday');
 SELECT zk_once_reset('/team/x');
 SELECT zk_request_release('/team/x');
 SELECT * FROM zk_queue('/team/x');

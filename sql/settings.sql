@@ -23,14 +23,14 @@ ALTER SYSTEM RESET zklock.connect_string;
 SET zklock.session_timeout = '20s';
 SET zklock.trace = on;
 \set VERBOSITY sqlstate
-SET zklock.connect_timeout = 0;
+SET zklock.answer_timeout = 0;
 \set VERBOSITY default
 SET zklock.lost_lock_action = 'shrug';
 SET zklock.lost_lock_action = 'terminate';
 SET zklock.no_such_setting = 1;
 SELECT name, setting, unit, context, vartype, min_val, max_val, enumvals
   FROM pg_settings
- WHERE name LIKE 'zklock.%' AND name NOT LIKE '%.connect_timeout'
+ WHERE name LIKE 'zklock.%' AND name NOT LIKE '%.answer_timeout'
  ORDER BY name COLLATE "C";
 
 -- more than there are slots

@@ -3,7 +3,7 @@
 -- returns false; a wait goes on until a timeout; nothing is left behind.
 --
 SHOW zklock.connect_string;
-SET zklock.connect_timeout = '200ms';
+SET zklock.answer_timeout = '200ms';
 \set VERBOSITY terse
 \set SHOW_CONTEXT never
 
@@ -25,12 +25,12 @@ CALL zk_await_lock('/batch/nightly', '0');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_xact_lock_shared('/batch/nightly', '0.1 s');
 \echo :LAST_ERROR_SQLSTATE
--- if the timeout is longer than zklock.connect_timeout, a notice comes first
+-- if the timeout is longer than zklock.answer_timeout, a notice comes first
 SELECT zk_lock('/batch/nightly', '0.3 s');
 \echo :LAST_ERROR_SQLSTATE
 
 -- only PostgreSQL's timeouts end a wait without a timeout
-SET zklock.connect_timeout = '1min';
+SET zklock.answer_timeout = '1min';
 SET lock_timeout = '300ms';
 SELECT zk_lock('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
@@ -68,7 +68,7 @@ EXCEPTION WHEN connection_failure THEN
 	RAISE NOTICE '%', split_part(context, E'\n', 1);
 END $$;
 RESET lock_timeout;
-SET zklock.connect_timeout = '200ms';
+SET zklock.answer_timeout = '200ms';
 
 -- a try ends neither before its time nor much later
 SET client_min_messages = warning;
@@ -86,7 +86,7 @@ END $$;
 RESET client_min_messages;
 
 -- many calls in a row use up no slots (there are 8)
-SET zklock.connect_timeout = '1ms';
+SET zklock.answer_timeout = '1ms';
 DO $$
 DECLARE
 	refused int := 0;
@@ -118,7 +118,7 @@ SELECT state IN ('connecting', 'disconnected') AS away, zookeeper_server, sessio
 
 -- the longest timeouts, and none at all
 \set VERBOSITY terse
-SET zklock.connect_timeout = '50ms';
+SET zklock.answer_timeout = '50ms';
 SET client_min_messages = warning;
 SET statement_timeout = '50ms';
 SELECT zk_try_lock('/x', '178000000 years');
@@ -186,11 +186,11 @@ SELECT zk_lead('/x', timeout => '50ms');
 \echo :LAST_ERROR_SQLSTATE
 
 -- jobs that run once
-SELECT zk_once_key('/nightly', '2026-11-21');
+SELECT zk_once('/nightly', key => '2026-11-21');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_once_key('/nightly', '1');
-SELECT zk_once_key('/nightly', '1 banana', 'at_least_once');
-SELECT zk_once_key('/nightly', 'k', guarantee => 'at_most_once');
+SELECT zk_once('/nightly', key => '1');
+SELECT zk_once('/nightly', key => '1 banana', guarantee => 'at_least_once');
+SELECT zk_once('/nightly', key => 'k', guarantee => 'at_most_once');
 SELECT zk_once('/nightly', '1 day', guarantee => 'at_least_once');
 SELECT zk_once('/nightly', interval '1 week');
 SELECT zk_once_reset('/nightly');

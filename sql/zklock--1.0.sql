@@ -167,6 +167,14 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_reserve(text, interval, interval) IS
 'acquire an exclusive distributed lock for a time that outlasts the session; returns its token';
 
+CREATE FUNCTION zk_try_reserve(path text, duration interval,
+	timeout interval DEFAULT '0')
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_try_reserve'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_try_reserve(text, interval, interval) IS
+'try to acquire an exclusive distributed lock for a time that outlasts the session; returns its token, or null if it was not acquired';
+
 CREATE PROCEDURE zk_await_reservation(path text, duration interval,
 	timeout interval DEFAULT NULL, INOUT token bigint DEFAULT NULL)
 AS 'MODULE_PATHNAME', 'zkl_sql_await_reservation'
@@ -174,18 +182,18 @@ LANGUAGE C;
 COMMENT ON PROCEDURE zk_await_reservation(text, interval, interval, bigint) IS
 'the same as zk_reserve(); the wait holds back no VACUUM';
 
-CREATE FUNCTION zk_renew(path text, token bigint, duration interval)
+CREATE FUNCTION zk_renew_reservation(path text, token bigint, duration interval)
 RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_renew'
+AS 'MODULE_PATHNAME', 'zkl_sql_renew_reservation'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_renew(text, bigint, interval) IS
+COMMENT ON FUNCTION zk_renew_reservation(text, bigint, interval) IS
 'set a new duration, counted from now, for a reservation; returns whether it still existed';
 
-CREATE FUNCTION zk_cancel(path text, token bigint)
+CREATE FUNCTION zk_cancel_reservation(path text, token bigint)
 RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_cancel'
+AS 'MODULE_PATHNAME', 'zkl_sql_cancel_reservation'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_cancel(text, bigint) IS
+COMMENT ON FUNCTION zk_cancel_reservation(text, bigint) IS
 'end a reservation; returns whether it still existed';
 
 --
@@ -318,37 +326,30 @@ COMMENT ON FUNCTION zk_barrier(text, integer, interval) IS
 --
 -- Once per period or run key, across all servers
 --
-CREATE FUNCTION zk_once_time()
+CREATE FUNCTION zk_time()
 RETURNS timestamptz
-AS 'MODULE_PATHNAME', 'zkl_sql_once_time'
+AS 'MODULE_PATHNAME', 'zkl_sql_time'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_once_time() IS
+COMMENT ON FUNCTION zk_time() IS
 'time by the clock of ZooKeeper, by which zk_once() counts periods';
 
-CREATE FUNCTION zk_once(path text, period interval, zone text DEFAULT 'UTC',
-	guarantee text DEFAULT 'at_most_once', called_at timestamptz DEFAULT NULL)
+CREATE FUNCTION zk_once(path text, period interval DEFAULT NULL, zone text DEFAULT 'UTC',
+	guarantee text DEFAULT 'at_most_once', called_at timestamptz DEFAULT NULL,
+	key text DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_once(text, interval, text, text, timestamptz) IS
-'claim the run of a job for the current period, across all servers; returns whether this transaction is the one to do it';
+COMMENT ON FUNCTION zk_once(text, interval, text, text, timestamptz, text) IS
+'claim the run of a job for the current period or for a run key, across all servers; returns whether this transaction is the one to do it';
 
-CREATE FUNCTION zk_once_key(path text, key text,
-	guarantee text DEFAULT 'at_most_once')
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_once_key'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_once_key(text, text, text) IS
-'claim the run of a job for a run key, across all servers; returns whether this transaction is the one to do it';
-
-CREATE PROCEDURE zk_run_once(path text, period interval, sql text,
+CREATE PROCEDURE zk_run_once(path text, period interval DEFAULT NULL, sql text DEFAULT NULL,
 	zone text DEFAULT 'UTC', guarantee text DEFAULT 'at_most_once',
-	timeout interval DEFAULT NULL,
+	timeout interval DEFAULT NULL, key text DEFAULT NULL,
 	INOUT ran boolean DEFAULT NULL, INOUT message text DEFAULT NULL)
 AS 'MODULE_PATHNAME', 'zkl_sql_run_once'
 LANGUAGE C;
-COMMENT ON PROCEDURE zk_run_once(text, interval, text, text, text, interval, boolean, text) IS
-'run SQL once in each period, across all servers';
+COMMENT ON PROCEDURE zk_run_once(text, interval, text, text, text, interval, text, boolean, text) IS
+'run SQL once in each period, or once for each run key, across all servers';
 
 CREATE PROCEDURE zk_run_exclusive(path text, sql text,
 	timeout interval DEFAULT NULL,
@@ -1134,7 +1135,7 @@ COMMENT ON COLUMN zk_drain_row.path IS
 COMMENT ON COLUMN zk_drain_row.mode IS
 'exclusive, shared, permit, leader or member';
 COMMENT ON COLUMN zk_drain_row.lifetime IS
-'session or transaction';
+'session, transaction or reservation';
 COMMENT ON COLUMN zk_drain_row.state IS
 'state of the request, as zk_locks shows it';
 COMMENT ON COLUMN zk_drain_row.pid IS
@@ -1327,6 +1328,7 @@ REVOKE ALL ON ROUTINE
 	zk_try_xact_lock(text, interval, interval, interval),
 	zk_try_xact_lock_shared(text, interval, interval, interval),
 	zk_reserve(text, interval, interval),
+	zk_try_reserve(text, interval, interval),
 	zk_await_reservation(text, interval, interval, bigint),
 	zk_multilock(text[], interval),
 	zk_xact_multilock(text[], interval),
@@ -1339,10 +1341,9 @@ REVOKE ALL ON ROUTINE
 	zk_lead(text, text, interval),
 	zk_barrier_enter(text, integer, interval),
 	zk_barrier(text, integer, interval),
-	zk_once_time(),
-	zk_once(text, interval, text, text, timestamptz),
-	zk_once_key(text, text, text),
-	zk_run_once(text, interval, text, text, text, interval, boolean, text),
+	zk_time(),
+	zk_once(text, interval, text, text, timestamptz, text),
+	zk_run_once(text, interval, text, text, text, interval, text, boolean, text),
 	zk_run_exclusive(text, text, interval, boolean, text),
 	zk_once_reset(text),
 	zk_once_history(text),

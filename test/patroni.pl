@@ -65,7 +65,7 @@ my $rival = $test->session($outside);
 my $token = $leader->query("SELECT zk_lead('/p/leader', id => 'db1')");
 $test->enqueue($candidate, "SELECT zk_lead('/p/leader', id => 'db2')", '/p/leader');
 $standby->query("SELECT zk_lock('/p/standby')");
-is($standby->query("SELECT zk_once_key('/p/read', 'a')"), 't', 'a standby may run a job');
+is($standby->query("SELECT zk_once('/p/read', key => 'a')"), 't', 'a standby may run a job');
 is($standby->error('CREATE TABLE t ()'), '25006', 'that does not write');
 $job->query("BEGIN; SELECT zk_xact_lock('/p/job')");
 $test->enqueue($rival, "SELECT zk_lock('/p/job')", '/p/job');

@@ -145,7 +145,7 @@ run_errand(ZklErrand *errand, const ZklTarget *target, ZklDeadlines *at)
 void
 zkl_errand_begin(ZklDeadlines *at)
 {
-	zkl_wait_begin_answer(at, ZKL_FOREVER, zkl_status_connect_timeout_ms(), false);
+	zkl_wait_begin_answer(at, ZKL_FOREVER, zkl_status_answer_timeout_ms(), false);
 }
 
 int32
@@ -164,8 +164,8 @@ zkl_errand_await(ZklErrand *errand, const ZklTarget *target, int64 timeout_ms,
 	ZklDeadlines at;
 
 	zkl_wait_begin_answer(&at, timeout_ms,
-						  timeout_ms > ZKL_FOREVER - zkl_status_connect_timeout_ms() ?
-						  ZKL_FOREVER : timeout_ms + zkl_status_connect_timeout_ms(),
+						  timeout_ms > ZKL_FOREVER - zkl_status_answer_timeout_ms() ?
+						  ZKL_FOREVER : timeout_ms + zkl_status_answer_timeout_ms(),
 						  true);
 	at.takes = takes;
 	if (at.lock_timeout != ZKL_NEVER)

@@ -26,7 +26,7 @@ extern void zkl_errand_free(ZklErrand *errand);
 /*
  * Has it carried out, unless it is AWAIT.  Returns ZooKeeper's result code, which is
  * errand->answer.rc, too.  Error 08006 if ZooKeeper cannot be reached within
- * "zklock.connect_timeout".  It can be used again.
+ * "zklock.answer_timeout".  It can be used again.
  *
  * Only a write is answered with ZKL_RC_UNKNOWN, after a pause, so that the caller may
  * try again at once; if that happens too often in a statement, it is an error.

@@ -300,7 +300,7 @@ zkl_refusal_raise_unreachable(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not reach ZooKeeper"),
-			 errdetail("ZooKeeper did not answer within \"zklock.connect_timeout\".  %s",
+			 errdetail("ZooKeeper did not answer within \"zklock.answer_timeout\".  %s",
 					   zkl_refusal_worker_trouble()),
 			 errhint("%s", zkl_refusal_where_to_look())));
 }
@@ -333,7 +333,7 @@ zkl_refusal_raise_cached(const char *name, const char *server)
 			 errmsg("%s may have distributed lock \"%s\" cached, and does not answer",
 					zkl_refusal_server(server), name),
 			 errdetail("So it is not known whether a session holds the lock."),
-			 errhint("If that server is down, the lock is free once its ZooKeeper session has ended: retry then, or increase \"zklock.connect_timeout\".  If only its worker is stopped, see zk_break_lock().")));
+			 errhint("If that server is down, the lock is free once its ZooKeeper session has ended: retry then, or increase \"zklock.answer_timeout\".  If only its worker is stopped, see zk_break_lock().")));
 }
 
 const char *

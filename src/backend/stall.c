@@ -349,7 +349,7 @@ zkl_stall_notice(int slotno, const char *name)
 		ereport(NOTICE,
 				(errmsg("still waiting for ZooKeeper, not for another holder of distributed lock \"%s\"",
 						name),
-				 errdetail("ZooKeeper did not answer within \"zklock.connect_timeout\".  %s",
+				 errdetail("ZooKeeper did not answer within \"zklock.answer_timeout\".  %s",
 						   zkl_refusal_worker_trouble()),
 				 errhint("The wait goes on.  %s", zkl_refusal_where_to_look())));
 }
@@ -429,7 +429,7 @@ zkl_stall_explain_reserved(const ZklSlot *slot, ZklStallReason *reason)
 							  (long long) slot->s_answer.token,
 							  timestamptz_to_str(GetCurrentTimestamp() +
 												 (slot->s_keep_until - zkl_boottime_ms()) * 1000));
-	reason->hint = "Use that token in zk_renew() or zk_cancel().";
+	reason->hint = "Use that token in zk_renew_reservation() or zk_cancel_reservation().";
 }
 
 /* Whether this server has a reservation of the role that logged in for a slot's lock */

@@ -73,7 +73,7 @@ pg_noreturn extern void zkl_stall_raise_lock_timeout(const char *name);
  */
 pg_noreturn extern void zkl_stall_raise_unclaimed(const char *name, int64 timeout_ms);
 
-/* Error 08006: no answer came within "zklock.connect_timeout". */
+/* Error 08006: no answer came within "zklock.answer_timeout". */
 pg_noreturn extern void zkl_stall_raise_unanswered(int slotno, const char *name);
 
 /* How long a session waits for the worker to say who is ahead */

@@ -106,7 +106,7 @@ begin_call(ZklDeadlines *at, bool at_gate, bool takes)
 void
 zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 {
-	int			patience = zkl_status_connect_timeout_ms();
+	int			patience = zkl_status_answer_timeout_ms();
 	int64		over;
 
 	begin_call(at, true, true);
@@ -137,7 +137,7 @@ void
 zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
 					  bool is_lock_wait)
 {
-	int			patience = zkl_status_connect_timeout_ms();
+	int			patience = zkl_status_answer_timeout_ms();
 
 	begin_call(at, is_lock_wait, false);
 	at->time_out = zkl_wait_after_ms(at->start, timeout_ms);
@@ -149,7 +149,7 @@ zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
 /* ---- the wait ---- */
 
 /*
- * If the wait has been one for ZooKeeper for "zklock.connect_timeout", the
+ * If the wait has been one for ZooKeeper for "zklock.answer_timeout", the
  * client is told: once for all waits of the same call.  Otherwise sets when to
  * look again.
  */
@@ -157,13 +157,13 @@ static void
 look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
 	static int64 told = 0;		/* the start of the call that was told */
-	int64		allowed = (int64) zkl_status_connect_timeout_ms() * 1000;
+	int64		allowed = (int64) zkl_status_answer_timeout_ms() * 1000;
 	int64		stalled = Min(zkl_stall_time(slotno), now - at->start);
 
 	if (told == at->start)
 		at->look = ZKL_NEVER;
 	else if (stalled < 0)
-		at->look = zkl_wait_after_ms(now, Max(zkl_status_connect_timeout_ms(),
+		at->look = zkl_wait_after_ms(now, Max(zkl_status_answer_timeout_ms(),
 											  zkl_lease_look_ms()));
 	else if (stalled < allowed)
 		at->look = now + allowed - stalled;
@@ -445,7 +445,7 @@ wait_for_own_slot(void (*context) (void *name), const char *name,
 	if (zkl_backend_slot_has_own())
 		return;
 	set_answer(&until, Min(zkl_wait_answer_due(at),
-						   zkl_wait_after_ms(zkl_wait_clock(), zkl_status_connect_timeout_ms())));
+						   zkl_wait_after_ms(zkl_wait_clock(), zkl_status_answer_timeout_ms())));
 	until.time_out = until.look = ZKL_NEVER;
 	until.takes = false;		/* ZooKeeper does not matter */
 	zkl_wait_until(has_own_slot, ZKL_NO_SLOT, context, name, &until);

@@ -41,7 +41,7 @@ extern int64 zkl_wait_after_ms(int64 start, int64 ms);
 /*
  * The deadlines of a call that begins now and waits for locks.  When a try times
  * out, ZooKeeper, and a server that may have the lock cached, have
- * "zklock.connect_timeout" to tell whether others are ahead.  Any other call just
+ * "zklock.answer_timeout" to tell whether others are ahead.  Any other call just
  * ends with an error.
  */
 extern void zkl_wait_begin_lock(ZklDeadlines *at, bool is_try,
@@ -102,7 +102,7 @@ typedef struct ZklQuestion
 /*
  * Makes such a request, and waits for the answer.  Copies the answered slot and gives
  * the slot back, also if there is an error.  The deadlines also end a wait for a free
- * slot, which "zklock.connect_timeout" ends in any case.
+ * slot, which "zklock.answer_timeout" ends in any case.
  */
 extern void zkl_wait_for_answer(const ZklTarget *target, const ZklQuestion *question,
 								void (*context) (void *name),

@@ -35,9 +35,10 @@ ZKL_FUNCTION(zkl_sql_multiunlock);
 ZKL_FUNCTION(zkl_sql_unlock_all);
 ZKL_FUNCTION(zkl_sql_extend);
 ZKL_FUNCTION(zkl_sql_reserve);
+ZKL_FUNCTION(zkl_sql_try_reserve);
 ZKL_FUNCTION(zkl_sql_await_reservation);
-ZKL_FUNCTION(zkl_sql_renew);
-ZKL_FUNCTION(zkl_sql_cancel);
+ZKL_FUNCTION(zkl_sql_renew_reservation);
+ZKL_FUNCTION(zkl_sql_cancel_reservation);
 ZKL_FUNCTION(zkl_sql_assert_lock);
 ZKL_FUNCTION(zkl_sql_fencing_token);
 
@@ -235,13 +236,13 @@ zkl_sql_extend(PG_FUNCTION_ARGS)
 /* ---- reserving ---- */
 
 static void
-read_reservation(ZklLockRequest *request, FunctionCallInfo fcinfo)
+read_reservation(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo)
 {
 	memset(request, 0, sizeof(*request));
 	request->lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_MAY_LOCK | ZKL_MAY_KEEP);
 	request->at_least_ms = duration_of(fcinfo, 1);
 	request->timeout_ms = zkl_target_timeout_ms(fcinfo, 2);
-	request->is_try = zkl_acquire_is_try(false, request->timeout_ms);
+	request->is_try = zkl_acquire_is_try(is_try, request->timeout_ms);
 }
 
 static int64
@@ -249,7 +250,7 @@ reserve_or_raise(ZklLockRequest *request)
 {
 	int64		token;
 
-	if (!zkl_reservation_make(request, &token))
+	if (!zkl_reservation_make(request, true, &token))
 		raise_timed_out(request);
 	return token;
 }
@@ -259,8 +260,20 @@ zkl_sql_reserve(PG_FUNCTION_ARGS)
 {
 	ZklLockRequest request;
 
-	read_reservation(&request, fcinfo);
+	read_reservation(&request, false, fcinfo);
 	PG_RETURN_INT64(reserve_or_raise(&request));
+}
+
+Datum
+zkl_sql_try_reserve(PG_FUNCTION_ARGS)
+{
+	ZklLockRequest request;
+	int64		token;
+
+	read_reservation(&request, true, fcinfo);
+	if (!zkl_reservation_make(&request, false, &token))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(token);
 }
 
 /* The result of a procedure is a row of its output arguments. */
@@ -272,7 +285,7 @@ zkl_sql_await_reservation(PG_FUNCTION_ARGS)
 	Datum		token;
 	bool		isnull = false;
 
-	read_reservation(&request, fcinfo);
+	read_reservation(&request, false, fcinfo);
 	request.keeps_snapshot = zkl_snapshot_give_up(fcinfo);
 	token = Int64GetDatum(reserve_or_raise(&request));
 	zkl_snapshot_regain();
@@ -289,7 +302,7 @@ token_of(FunctionCallInfo fcinfo, int arg)
 }
 
 Datum
-zkl_sql_renew(PG_FUNCTION_ARGS)
+zkl_sql_renew_reservation(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_NEEDS_NOTHING);
 
@@ -298,7 +311,7 @@ zkl_sql_renew(PG_FUNCTION_ARGS)
 }
 
 Datum
-zkl_sql_cancel(PG_FUNCTION_ARGS)
+zkl_sql_cancel_reservation(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_NEEDS_NOTHING);
 

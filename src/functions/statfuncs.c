@@ -157,7 +157,7 @@ read_dump_once(dsm_handle segment)
 	ZklQuestion question = {.kind = ZKL_KIND_DUMP,.segment = segment};
 	ZklSlot		answer;
 
-	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_connect_timeout_ms(), false);
+	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_answer_timeout_ms(), false);
 	zkl_wait_for_answer(&none, &question, dump_context, &at, &answer);
 	if (answer.s_state == ZKL_SLOT_GRANTED)
 		return 0;

@@ -292,7 +292,7 @@ wait_until_gone(Barrier *b, List *members)
 			return true;
 		if (members == NIL && children->until != ZKL_FOREVER)
 			children->until = Max(children->until,
-								  zkl_boottime_ms() + zkl_status_connect_timeout_ms());
+								  zkl_boottime_ms() + zkl_status_answer_timeout_ms());
 		if (!zkl_members_look(children))
 			return members == NIL;
 	}

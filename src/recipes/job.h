@@ -9,7 +9,7 @@
  * note of a turn "at most once", and none makes that of a turn "at least once".
  *
  * All functions that read or write wait for ZooKeeper, and raise error 08006 if it
- * cannot be reached within "zklock.connect_timeout"; zkl_job_lock waits as for any lock.
+ * cannot be reached within "zklock.answer_timeout"; zkl_job_lock waits as for any lock.
  */
 #ifndef ZKL_RECIPES_JOB_H
 #define ZKL_RECIPES_JOB_H

@@ -181,13 +181,24 @@ words_of_holder(const Run *run)
 					when(data.since + data.waited_ms));
 }
 
+/* Whether this turn was the last one, of which a history knows more */
+static bool
+was_last_turn(const ZklHistory *history, const ZklTurnId *id)
+{
+	if (id->key[0] == '\0')
+		return history->at != 0 && history->at == history->period_at;
+	return history->nkeys > 0 && strcmp(history->keys[0], id->key) == 0 &&
+		history->at != history->period_at;
+}
+
 /* Why it is skipped: the turn is used up. */
 static const char *
 words_of_turn(const Run *run)
 {
 	ZklJobRecord record;
 
-	if (!zkl_job_look(&run->lock, &record) || !record.readable || record.history.at == 0)
+	if (!zkl_job_look(&run->lock, &record) || !record.readable ||
+		!was_last_turn(&record.history, &run->id))
 		return "skipped: it has been run";
 	return psprintf("skipped: server \"%s\" ran it at %s",
 					zkl_text_to_display(record.history.server,
@@ -280,19 +291,16 @@ run_locked(const Run *run)
 
 /* ---- SQL ---- */
 
-/* (path, period, sql, zone, guarantee, timeout) */
+/* (path, period, sql, zone, guarantee, timeout, key) */
 Datum
 zkl_sql_run_once(PG_FUNCTION_ARGS)
 {
 	Run			run = {.is_once = true};
 	text	   *name = zkl_target_name(fcinfo);
 
-	zkl_target_need(fcinfo, 1, "period");
-	zkl_target_need(fcinfo, 3, "time zone");
 	zkl_target_need(fcinfo, 4, "guarantee");
 	read_run(&run, fcinfo, 2, 5);
-	run.id.period = zkl_history_make(PG_GETARG_INTERVAL_P(1),
-									 text_to_cstring(PG_GETARG_TEXT_PP(3)));
+	zkl_once_read_id(fcinfo, 1, 3, 6, &run.id);
 	run.at_least_once = zkl_once_is_at_least(PG_GETARG_TEXT_PP(4));
 	run.lock = zkl_once_job(name);
 	if (zkl_hold_lookup(&run.lock) != NULL)

@@ -38,7 +38,7 @@ extern int64 zkl_members_ms_left(const ZklChildren *children);
  * or after zkl_members_forget, just lists them.  A directory that does not
  * exist has none.  False: the time is over, and they are as listed.  Error
  * 55P03 after "lock_timeout"; 08006 if ZooKeeper cannot be reached within the
- * timeout and "zklock.connect_timeout"; others as ZooKeeper answers.
+ * timeout and "zklock.answer_timeout"; others as ZooKeeper answers.
  */
 extern bool zkl_members_look(ZklChildren *children);
 extern void zkl_members_forget(ZklChildren *children);

@@ -1,7 +1,7 @@
 /*
  * once.c
- *	  zk_once() and zk_once_key(): give a turn of a job to one transaction among
- *	  all servers; and zk_once_reset(), which forgets the turns that were used up.
+ *	  zk_once(): gives a turn of a job to one transaction among all servers; and
+ *	  zk_once_reset(), which forgets the turns that were used up.
  *
  * Owns the way from SQL arguments to a turn.  Run by backends.  Takes no locks
  * but the distributed one of the job.
@@ -20,8 +20,7 @@
 #include "utils/builtins.h"
 
 ZKL_FUNCTION(zkl_sql_once);
-ZKL_FUNCTION(zkl_sql_once_key);
-ZKL_FUNCTION(zkl_sql_once_time);
+ZKL_FUNCTION(zkl_sql_time);
 ZKL_FUNCTION(zkl_sql_once_reset);
 
 /* ---- arguments ---- */
@@ -75,6 +74,22 @@ read_run_key(const text *argument, char *key)
 			bad_argument("run key must not contain control characters");
 	}
 	strlcpy(key, utf8, ZKL_MAX_RUN_KEY + 1);
+}
+
+void
+zkl_once_read_id(FunctionCallInfo fcinfo, int period, int zone, int key, ZklTurnId *id)
+{
+	if (PG_ARGISNULL(key))
+	{
+		zkl_target_need(fcinfo, period, "period or run key");
+		zkl_target_need(fcinfo, zone, "time zone");
+		id->period = zkl_history_make(PG_GETARG_INTERVAL_P(period),
+									  text_to_cstring(PG_GETARG_TEXT_PP(zone)));
+		return;
+	}
+	if (!PG_ARGISNULL(period))
+		bad_argument("a run must not have both a period and a run key");
+	read_run_key(PG_GETARG_TEXT_PP(key), id->key);
 }
 
 /* ---- the turn ---- */
@@ -238,6 +253,7 @@ read_called_at(TimestampTz time)
 	return ms;
 }
 
+/* (path, period, zone, guarantee, called_at, key) */
 Datum
 zkl_sql_once(PG_FUNCTION_ARGS)
 {
@@ -245,36 +261,21 @@ zkl_sql_once(PG_FUNCTION_ARGS)
 	ZklTurnId	id = {0};
 	ZklTarget	job;
 
-	zkl_target_need(fcinfo, 1, "period");
-	zkl_target_need(fcinfo, 2, "time zone");
 	zkl_target_need(fcinfo, 3, "guarantee");
-	id.period = zkl_history_make(PG_GETARG_INTERVAL_P(1),
-								 text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	zkl_once_read_id(fcinfo, 1, 2, 5, &id);
+	if (!PG_ARGISNULL(4) && !PG_ARGISNULL(5))
+		bad_argument("called_at is for a period");
 	job = zkl_once_job(name);
 	PG_RETURN_BOOL(zkl_once_take(&job, &id, zkl_once_is_at_least(PG_GETARG_TEXT_PP(3)),
 								 PG_ARGISNULL(4) ? 0 : read_called_at(PG_GETARG_TIMESTAMPTZ(4))));
 }
 
 Datum
-zkl_sql_once_time(PG_FUNCTION_ARGS)
+zkl_sql_time(PG_FUNCTION_ARGS)
 {
 	int64		ms = zkl_job_time();
 
 	PG_RETURN_TIMESTAMPTZ(time_t_to_timestamptz(ms / 1000) + ms % 1000 * 1000);
-}
-
-Datum
-zkl_sql_once_key(PG_FUNCTION_ARGS)
-{
-	text	   *name = zkl_target_name(fcinfo);
-	ZklTurnId	id = {0};
-	ZklTarget	job;
-
-	zkl_target_need(fcinfo, 1, "run key");
-	zkl_target_need(fcinfo, 2, "guarantee");
-	read_run_key(PG_GETARG_TEXT_PP(1), id.key);
-	job = zkl_once_job(name);
-	PG_RETURN_BOOL(zkl_once_take(&job, &id, zkl_once_is_at_least(PG_GETARG_TEXT_PP(2)), 0));
 }
 
 Datum

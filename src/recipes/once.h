@@ -5,7 +5,15 @@
 #ifndef ZKL_RECIPES_ONCE_H
 #define ZKL_RECIPES_ONCE_H
 
+#include "fmgr.h"
 #include "recipes/job.h"
+
+/*
+ * Which turn the arguments with these numbers mean: that of a period, with its time zone,
+ * or of a run key.  Error 22004 if there is neither, 22023 if there are both.
+ */
+extern void zkl_once_read_id(FunctionCallInfo fcinfo, int period, int zone, int key,
+							 ZklTurnId *id);
 
 /* The job of that name, of which a call takes turns: its lock */
 extern ZklTarget zkl_once_job(const text *name);

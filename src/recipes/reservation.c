@@ -113,7 +113,7 @@ raise_reserved(const ZklTarget *lock, const ZklSlot *slot)
 }
 
 static void
-check_others(const ZklTarget *lock)
+check_others(const ZklTarget *lock, bool once)
 {
 	ZklSlot		slot;
 	int			slotno = -1;
@@ -123,7 +123,7 @@ check_others(const ZklTarget *lock)
 	{
 		if (slot.s_request.roleid != GetSessionUserId())
 			continue;
-		if (is_reservation_of(&slot, lock) && !zkl_slot_is_lost_kept(&slot))
+		if (once && is_reservation_of(&slot, lock) && !zkl_slot_is_lost_kept(&slot))
 			raise_reserved(lock, &slot);
 		n++;
 	}
@@ -150,14 +150,14 @@ get(void *arg)
 }
 
 bool
-zkl_reservation_make(ZklLockRequest *request, int64 *token)
+zkl_reservation_make(ZklLockRequest *request, bool once, int64 *token)
 {
 	Making		making = {request};
 	ZklDeadlines at;
 
 	zkl_lifetime_check();
 	refuse_held(&request->lock);
-	check_others(&request->lock);
+	check_others(&request->lock, once);
 	zkl_under_way_check_room(zkl_hold_count(), 1);
 	zkl_wait_begin_lock(&at, request->is_try, request->timeout_ms);
 	if (request->keeps_snapshot != NULL)
@@ -218,7 +218,7 @@ zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms)
 		return false;
 	}
 	question.by_other = slot.s_request.roleid != GetSessionUserId();
-	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_connect_timeout_ms(), false);
+	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_answer_timeout_ms(), false);
 	zkl_wait_for_answer(lock, &question, renewal_context, &at, &answer);
 	if (answer.s_state != ZKL_SLOT_GRANTED)
 		return false;

@@ -14,10 +14,11 @@
 /*
  * Waits for the lock, and reserves it for at_least_ms of the request, of which "lock",
  * "is_try", "timeout_ms" and "at_least_ms" count.  *token is its fencing token.  False: a
- * try timed out.  Error 55P03 if the user has reserved it already, 55006 if the session
- * holds it, 53400 if the user has too many reservations.
+ * try timed out.  Error 55006 if the session holds it, 53400 if the user has too many
+ * reservations; if the user has reserved it already, 55P03 if "once", else it is held as by
+ * others.
  */
-extern bool zkl_reservation_make(ZklLockRequest *request, int64 *token);
+extern bool zkl_reservation_make(ZklLockRequest *request, bool once, int64 *token);
 
 /*
  * From now on the reservation lasts for so many ms; 0: it ends.  False: there is none

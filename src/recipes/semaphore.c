@@ -305,7 +305,7 @@ raise_unknown(const Semaphore *s)
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not determine whether semaphore \"%s\" has enough permits left",
 					s->permits.name),
-			 errdetail("Other clients held its guard, the lock \"%s\", until \"zklock.connect_timeout\" had passed.",
+			 errdetail("Other clients held its guard, the lock \"%s\", until \"zklock.answer_timeout\" had passed.",
 					   s->guard.path),
 			 errhint("Retry later.  A client that hangs loses the guard when its ZooKeeper session ends.")));
 }

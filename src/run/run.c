@@ -151,7 +151,7 @@ end_run(int status)
 	{
 		if (zkl_server_may_be_in_transaction())
 			PQclear(ask_until(until, "ROLLBACK", 0, NULL));
-		PQclear(ask_until(until, "SELECT zk_cancel($1, $2)", 2, values));
+		PQclear(ask_until(until, "SELECT zk_cancel_reservation($1, $2)", 2, values));
 	}
 	zkl_server_end();
 	exit(status);
@@ -327,7 +327,7 @@ send_renewal(void)
 
 	sent_at = zkl_clock_ms();
 	asked = true;
-	zkl_server_ask("SELECT CASE WHEN zk_renew($1, $2, $3)"
+	zkl_server_ask("SELECT CASE WHEN zk_renew_reservation($1, $2, $3)"
 				   " THEN (extract(epoch FROM zk_assert_lock($1, $2)) * 1000)::pg_catalog.int8 END",
 				   3, values);
 }
@@ -375,7 +375,7 @@ is_due(void)
 	if (options.period == NULL)
 		return true;
 	ask_for_nothing("BEGIN");
-	result = ask_or_leave("SELECT zk_once_time(), zk_once($1, $2, $3, $4)", 4, values);
+	result = ask_or_leave("SELECT zk_time(), zk_once($1, $2, $3, $4)", 4, values);
 	snprintf(called_at, sizeof(called_at), "%s", PQgetvalue(result, 0, 0));
 	due = PQgetvalue(result, 0, 1)[0] == 't';
 	PQclear(result);

@@ -36,7 +36,7 @@ int			zkl_cache_time = 100;
 int			zkl_max_at_least = 3600 * 1000;
 bool		zkl_session_locks = true;
 char	   *zkl_advisory_prefix = NULL;
-int			zkl_connect_timeout = -1;
+int			zkl_answer_timeout = -1;
 bool		zkl_reentrant = true;
 bool		zkl_deadlock_detection = true;
 int			zkl_commit_wait = -1;
@@ -195,7 +195,7 @@ check_dialects(char **newval, void **extra, GucSource source)
 static bool
 check_advisory_prefix(char **newval, void **extra, GucSource source)
 {
-	return accept_value("zk_advisory.prefix", *newval,
+	return accept_value("zklock.advisory_prefix", *newval,
 						zkl_name_check(*newval, strlen(*newval)));
 }
 
@@ -275,7 +275,7 @@ define_connection_settings(void)
 
 /* No answer comes in no time. */
 static bool
-check_connect_timeout(int *value, void **extra, GucSource source)
+check_answer_timeout(int *value, void **extra, GucSource source)
 {
 	if (*value != 0)
 		return true;
@@ -401,7 +401,7 @@ define_limits(void)
 static void
 define_request_settings(void)
 {
-	DefineCustomStringVariable("zk_advisory.prefix",
+	DefineCustomStringVariable("zklock.advisory_prefix",
 							   "Sets the beginning of the names of locks taken by extension zklock_advisory.",
 							   "The database and the key follow.  It must be the same on all servers.",
 							   &zkl_advisory_prefix,
@@ -417,14 +417,14 @@ define_request_settings(void)
 							PGC_SIGHUP,
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);
-	DefineCustomIntVariable("zklock.connect_timeout",
+	DefineCustomIntVariable("zklock.answer_timeout",
 							"Sets how long a call waits for ZooKeeper to answer.",
 							"-1 means one and a half times the session timeout, and a second.  For a try with a timeout, this time begins after the timeout.  A call that waits for a lock gets a notice after this time, and no error.",
-							&zkl_connect_timeout,
+							&zkl_answer_timeout,
 							-1, -1, INT_MAX,
 							PGC_USERSET,
 							GUC_UNIT_MS,
-							check_connect_timeout, NULL, NULL);
+							check_answer_timeout, NULL, NULL);
 	DefineCustomBoolVariable("zklock.deadlock_detection",
 							 "Ends deadlocks across servers by failing one of the requests.",
 							 "A wait for a distributed lock takes part in it after \"deadlock_timeout\".",
@@ -577,5 +577,4 @@ zkl_settings_define(void)
 	define_limits();
 	define_request_settings();
 	MarkGUCPrefixReserved("zklock");
-	MarkGUCPrefixReserved("zk_advisory");
 }

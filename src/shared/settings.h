@@ -48,7 +48,7 @@ extern int	zkl_cache_time;		/* 0: nothing is cached */
 extern int	zkl_max_at_least;	/* 0: none at all */
 extern bool zkl_session_locks;
 extern char *zkl_advisory_prefix;	/* of names of zklock_advisory */
-extern int	zkl_connect_timeout;	/* see zkl_status_connect_timeout_ms */
+extern int	zkl_answer_timeout; /* see zkl_status_answer_timeout_ms */
 extern bool zkl_reentrant;
 extern bool zkl_deadlock_detection;
 extern int	zkl_commit_wait;	/* -1: the session timeout */

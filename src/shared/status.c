@@ -66,9 +66,9 @@ zkl_status_is_away(TimestampTz *since)
 }
 
 int
-zkl_status_connect_timeout_ms(void)
+zkl_status_answer_timeout_ms(void)
 {
-	return zkl_connect_timeout >= 0 ? zkl_connect_timeout :
+	return zkl_answer_timeout >= 0 ? zkl_answer_timeout :
 		(int) (zkl_status_timeout_ms() / 2 * 3 + 1000);
 }
 

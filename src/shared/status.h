@@ -117,10 +117,10 @@ typedef struct ZklStatus
 extern uint32 zkl_status_timeout_ms(void);
 
 /*
- * "zklock.connect_timeout" in ms: by default long enough for the session of another
+ * "zklock.answer_timeout" in ms: by default long enough for the session of another
  * server that died to end
  */
-extern int	zkl_status_connect_timeout_ms(void);
+extern int	zkl_status_answer_timeout_ms(void);
 
 /* Since when there has been no connection; 0: there is one */
 extern TimestampTz zkl_status_away_since(void);

@@ -7,7 +7,7 @@
 
 #include "worker/operation.h"
 
-/* zk_renew() and zk_cancel() */
+/* zk_renew_reservation() and zk_cancel_reservation() */
 extern const ZklTaskOwner zkl_renewals_owner;
 
 /* Answers renewals that have waited for a beat; and when to call it at the latest. */

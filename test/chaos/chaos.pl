@@ -89,7 +89,7 @@ my $test = ZklockTest->new(
 	zk => $zk,
 	net => $net,
 	session_timeout => "${timeout}s",
-	conf => "restart_after_crash = on\nzklock.connect_timeout = '3s'\n"
+	conf => "restart_after_crash = on\nzklock.answer_timeout = '3s'\n"
 	  . "zklock.cache_time = '200ms'\nzklock.auth_file = '$credentials'\n");
 my @nodes = $test->nodes;
 # One that does not cache is among those that do.

@@ -320,7 +320,7 @@ sub measure_kept_locks
 		}
 		usleep(rand($timeout / 6) * 1_000_000);
 		my @probes = map { $test->session($_) } @nodes;
-		$_->query("SET zklock.connect_timeout = '60s'") foreach @probes;
+		$_->query("SET zklock.answer_timeout = '60s'") foreach @probes;
 		my $begin = now();
 		$inject->();
 		$look->($_) foreach @nodes;
@@ -370,7 +370,7 @@ sub measure_recovery
 		my @sessions = map { $test->session($_) } @nodes;
 		foreach my $i (0 .. $#nodes)
 		{
-			$sessions[$i]->query("SET zklock.connect_timeout = '60s'");
+			$sessions[$i]->query("SET zklock.answer_timeout = '60s'");
 			$sessions[$i]->send("SELECT zk_lock('/recovery/$i')");
 		}
 		my $select = IO::Select->new(map { $_->{socket} } @sessions);

@@ -146,7 +146,7 @@ $holder->query("SELECT zk_unlock('/g')");
 
 # A backend that is stopped past all of its deadlines
 $holder->query($lock);
-$waiter->query("SET zklock.connect_timeout = '200ms'");
+$waiter->query("SET zklock.answer_timeout = '200ms'");
 $waiter->send("SELECT zk_try_lock('/g', '300ms')");
 $test->wait_queue('/g', 2);
 kill 'STOP', $waiter->pid;
@@ -156,7 +156,7 @@ kill 'CONT', $waiter->pid;
 my $answer = $waiter->result;
 is($answer->{error} ? $answer->{error}{message} : $answer->{rows}[0][0],
 	'f', 'a try that was stopped says no');
-$waiter->query('RESET zklock.connect_timeout');
+$waiter->query('RESET zklock.answer_timeout');
 $holder->query("SELECT zk_unlock('/g')");
 
 # The same of a function that raises an error instead

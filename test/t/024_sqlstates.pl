@@ -30,6 +30,7 @@ my %calls = (
 	"SELECT zk_multilock(ARRAY['/a', '/b'], TIMEOUT)" => '55P03',
 	"SELECT zk_xact_multilock(ARRAY['/b', '/c'], TIMEOUT)" => '55P03',
 	"SELECT zk_reserve('/b', '1 min', TIMEOUT)" => '55P03',
+	"SELECT zk_try_reserve('/b', '1 min', TIMEOUT)" => '',
 	"CALL zk_await_reservation('/b', '1 min', TIMEOUT)" => '55P03',
 	"SELECT zk_acquire_permits('/p', max_permits => 1, timeout => TIMEOUT)" => '55P03',
 	"SELECT zk_xact_acquire_permits('/p', max_permits => 1, timeout => TIMEOUT)" => '55P03',
@@ -109,7 +110,7 @@ like($s->messages, qr/is held by process/, 'which is told, too');
 
 # ---- ZooKeeper is away; and it does not answer
 
-$s->query("SET zklock.connect_timeout = '500ms'");
+$s->query("SET zklock.answer_timeout = '500ms'");
 $net->refuse($line);
 $test->look_until($one, "SELECT state <> 'connected' AND lease_remaining = '0' FROM zk_status", 't', 'away');
 sqlstates_ok('away', 0, '08006');
@@ -117,7 +118,7 @@ sqlstates_ok('away', 1, '08006', lock_timeout => $wait);
 sqlstates_ok('away', 1, '57014', statement_timeout => $wait);
 $net->pass($line);
 $test->wait_connected($one);
-$s->query("SET zklock.connect_timeout = '500ms'");
+$s->query("SET zklock.answer_timeout = '500ms'");
 foreach my $call ("SELECT zk_lock('/free', '100ms')", "SELECT zk_try_lock('/free', '100ms')",
 	"SET lock_timeout = '100ms'; SELECT zk_reserve('/free', '1 min')",
 	"SET lock_timeout = '100ms'; SELECT zk_acquire_permits('/p', max_permits => 1)")
@@ -138,7 +139,7 @@ $one->append_conf('postgresql.conf', "zklock.connect_string = '127.0.0.1:1'");
 $one->restart;
 $s = $test->session($one);
 $test->look_until($one, 'SELECT last_error IS NOT NULL FROM zk_status', 't', 'it cannot connect');
-$s->query("SET zklock.connect_timeout = '500ms'");
+$s->query("SET zklock.answer_timeout = '500ms'");
 sqlstates_ok('wrong', 0, '08006');
 sqlstates_ok('wrong', 1, '08006', lock_timeout => $wait);
 is($s->error("SELECT zk_lock('/b', '$wait')"), '08006', 'a wrong setting');

@@ -23,7 +23,7 @@ ok(wait_for(
 		'last_error'),
 	'and why');
 $first->send($lock);
-$second->query("SET zklock.connect_timeout = '200ms'");
+$second->query("SET zklock.answer_timeout = '200ms'");
 is($second->error("SELECT zk_try_lock('/z')"),
 	'08006', 'a try is an error, not a no');
 is($second->error("SELECT zk_try_xact_lock_shared('/z', '100ms')"),
@@ -45,7 +45,7 @@ ok($first->busy, 'zk_lock waits');
 $test->zk->start;
 cmp_ok($first->value, '>', 0, 'and is granted once ZooKeeper is there');
 $test->wait_connected($two);
-$second->query('RESET zklock.connect_timeout');
+$second->query('RESET zklock.answer_timeout');
 is($second->query("SELECT zk_try_lock('/z')"), 'f', 'a try now says no');
 
 # Restarted while one holds and one waits

@@ -322,7 +322,7 @@ foreach my $path ('/late/full', '/late/tell')
 my $latin = session(
 	client_encoding => 'LATIN1',
 	'zklock.lost_lock_action' => 'none',
-	'zklock.connect_timeout' => '200ms');
+	'zklock.answer_timeout' => '200ms');
 my $asker = $test->session($two);
 
 $latin->query("SELECT zk_unlock(U&'/late/\\00E9')");

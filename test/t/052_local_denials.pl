@@ -43,9 +43,9 @@ sub asks_ok
 	my ($call, $what) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	$s->query("SET zklock.connect_timeout = '50ms'");
+	$s->query("SET zklock.answer_timeout = '50ms'");
 	is($s->error("SELECT $call"), '08006', "$what: only the worker can tell");
-	return $s->query('RESET zklock.connect_timeout');
+	return $s->query('RESET zklock.answer_timeout');
 }
 
 # ---- while the worker is stopped

@@ -199,14 +199,14 @@ pass('nor is one that got a limit later');
 # job takes that lock, and its note is written after the commit: before anybody else
 # takes the lock.
 $s->query('CREATE TABLE runs (key text)');
-my $job = "INSERT INTO runs SELECT '%s' WHERE zk_once_key('/c/job', '%1\$s',"
+my $job = "INSERT INTO runs SELECT '%s' WHERE zk_once('/c/job', key => '%1\$s',"
   . " guarantee => 'at_least_once')";
 $first->query(sprintf $job, 0);
 foreach my $key (1 .. 5)
 {
 	my $used = $key - 1;
 
-	ok(warm('/.once/c/job', "zk_once_key('/c/job', '$used')"), "job $used has run");
+	ok(warm('/.once/c/job', "zk_once('/c/job', key => '$used')"), "job $used has run");
 	$takes = status('cache_takes');
 	$s->query(sprintf $job, $key);
 	is(status('cache_takes') - $takes, 1, "job $key runs under a cached lock");
@@ -352,7 +352,7 @@ ok($got, 'waits for a server that answers a moment later');
 
 ok(warm('/c/x'), 'cached');
 $worker = status('worker_pid');
-$other->query("SET zklock.connect_timeout = '1s'");
+$other->query("SET zklock.answer_timeout = '1s'");
 kill 'STOP', $worker;
 foreach my $call ("zk_try_lock('/c/x')", "zk_try_lock('/c/x', '100ms')",
 	"zk_try_multilock(ARRAY['/c/x', '/c/y'])")
@@ -370,7 +370,7 @@ $other->query('RESET lock_timeout');
 is($other->error("SELECT zk_lock('/c/x', '1s')"), '08006', 'a wait has its end');
 like($other->messages, qr{The wait was for server "server1", which may have}, 'and does not know either');
 kill 'CONT', $worker;
-$other->query('RESET zklock.connect_timeout');
+$other->query('RESET zklock.answer_timeout');
 is($other->query("SELECT zk_try_lock('/c/x'), zk_unlock('/c/x')"), 't|t', 'then it is free');
 
 # ---- a server that is switched off, or stopped

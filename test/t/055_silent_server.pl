@@ -62,10 +62,10 @@ sub stop_both
 	return $session->value;
 }
 
-$other->query("SET zklock.connect_timeout = '3s'");
+$other->query("SET zklock.answer_timeout = '3s'");
 is(stop_both($other, "zk_try_lock('/s/stopped')"), 't', 'a try that was stopped gets the lock');
 is(stop_both($other, "count(*) FROM zk_queue('/s/stopped')"), 1, 'a view has its answer');
-$other->query('SELECT zk_unlock_all(); RESET zklock.connect_timeout');
+$other->query('SELECT zk_unlock_all(); RESET zklock.answer_timeout');
 
 # ---- how long a try waits
 
@@ -77,13 +77,13 @@ $test->look_until($two, 'SELECT wait_event_type FROM pg_stat_activity WHERE pid 
 	'Extension', 'by default');
 
 # ZooKeeper ends the session of a dead server after 4 s and a tick of 500 ms.
-$another->query("SET zklock.connect_timeout = '4500ms'");
+$another->query("SET zklock.answer_timeout = '4500ms'");
 is($another->error("SELECT zk_try_lock('/s/w')"), '08006', 'a try waits for no longer than it may');
 ok($other->busy, 'by default it waits for longer than the session of a dead server lasts');
 $other->cancel;
 is($other->sqlstate, '57014', 'which can be cancelled');
 kill 'CONT', $silent;
-$another->query('RESET zklock.connect_timeout');
+$another->query('RESET zklock.answer_timeout');
 
 # ---- a dead server
 
@@ -102,19 +102,19 @@ $test->wait_connected($one);
 
 # ---- no ZooKeeper, for longer than a session lasts
 
-is($other->query('SHOW zklock.connect_timeout'), '-1', 'by default a try waits for a session');
+is($other->query('SHOW zklock.answer_timeout'), '-1', 'by default a try waits for a session');
 $test->zk->stop;
 $other->send("SELECT zk_try_lock('/s/x')");
 is($other->result->{error}{sqlstate}, '08006', 'a try fails');
 $test->look_until($two, "SELECT state <> 'connected' FROM zk_status", 't', 'disconnected');
 my $down = time;
 wait_for(sub { time > $down + 5 }, 'the session is over');
-$other->query("SET zklock.connect_timeout = '1h'");
+$other->query("SET zklock.answer_timeout = '1h'");
 is($other->error("SELECT zk_try_lock('/s/x')"), '08006', 'then it fails at once');
 like($other->messages, qr/This server has had no connection since \d{4}-/, 'and says since when');
 is($other->error("SELECT zk_try_lock('/s/x', '100ms')"), '08006', 'after its own time');
 is($other->error("SET lock_timeout = '300ms'; SELECT zk_lock('/s/x')"), '08006', 'a wait has its own time');
-$other->query('RESET zklock.connect_timeout; RESET lock_timeout');
+$other->query('RESET zklock.answer_timeout; RESET lock_timeout');
 $test->zk->start;
 $test->wait_connected($_) foreach $one, $two;
 is($other->query("SELECT zk_try_lock('/s/x'), zk_unlock('/s/x')"), 't|t', 'all is well again');

@@ -10,7 +10,7 @@ use Test::More;
 use ZklockTest;
 
 my $test = ZklockTest->new(conf => "zklock.cache_time = '60s'\n"
-	  . "zklock.connect_timeout = '60s'\nzklock.commit_wait = '60s'\ndeadlock_timeout = '100ms'\n");
+	  . "zklock.answer_timeout = '60s'\nzklock.commit_wait = '60s'\ndeadlock_timeout = '100ms'\n");
 my ($one, $two) = $test->nodes;
 my $postgres = $test->look($one, "SELECT current_setting('server_version_num')");
 my ($s, $commits, $asks) = map { $test->session($one) } 1 .. 3;

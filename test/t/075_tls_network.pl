@@ -97,7 +97,7 @@ survives(
 # ---- requests and answers that are larger than all buffers
 $zk->client->create('/zklock/large');
 $zk->client->create_many('/zklock/large/_c_' . 'f' x 200 . '-__READ__', 2000);
-$holder->query('SET zklock.connect_timeout = 60000');
+$holder->query('SET zklock.answer_timeout = 60000');
 foreach my $round (1 .. 3)
 {
 	is($holder->query("SELECT count(*) FROM zk_queue('/large')"),

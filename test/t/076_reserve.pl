@@ -28,7 +28,7 @@ foreach my $guarantee ('at_most_once', 'at_least_once')
 	my $turn = $turns{$guarantee} = $test->session($one);
 
 	$turn->query('BEGIN');
-	is($turn->query("SELECT zk_once_key('/$guarantee', 'x', guarantee => '$guarantee')"),
+	is($turn->query("SELECT zk_once('/$guarantee', key => 'x', guarantee => '$guarantee')"),
 		't', "$guarantee: a turn is taken");
 }
 my @members = map { $test->session($_) } $one, $two;
@@ -86,7 +86,7 @@ foreach my $guarantee (sort keys %turns)
 	my $turn = $turns{$guarantee};
 
 	is($turn->error('COMMIT'), '', "$guarantee: commits");
-	is($other->query("SELECT zk_once_key('/$guarantee', 'x', guarantee => '$guarantee')"),
+	is($other->query("SELECT zk_once('/$guarantee', key => 'x', guarantee => '$guarantee')"),
 		'f', "$guarantee: and the turn is used up");
 	wait_for(sub { $filler->error("SELECT zk_lock('/again/$guarantee')") eq '' },
 		'the table is full again');
@@ -140,16 +140,16 @@ sub blames_worker
 
 kill 'STOP', $worker;
 gives_up($impatient, "worker stopped: try $_") foreach 1 .. 5;
-$impatient->query("SET zklock.connect_timeout = '50ms'");
+$impatient->query("SET zklock.answer_timeout = '50ms'");
 blames_worker($impatient, "SELECT * FROM zk_queue('/full/0')",
 	'worker stopped: zk_queue() without a slot');
 $impatient->query("SET lock_timeout = '50ms';"
-	  . " SET zklock.connect_timeout = '5s'");
+	  . " SET zklock.answer_timeout = '5s'");
 is($impatient->error("SELECT zk_barrier_enter('/crowd', 2)"),
 	'08006', 'worker stopped: lock_timeout ends a wait for a slot');
 like($impatient->messages, qr/The wait was for the zklock worker/,
 	'worker stopped: which the detail tells');
-$impatient->query('RESET lock_timeout; RESET zklock.connect_timeout');
+$impatient->query('RESET lock_timeout; RESET zklock.answer_timeout');
 is($greedy->query("SELECT zk_unlock('/full/2')"), 't',
 	'worker stopped: a lock is released, but its slot is not free');
 $filler->query("SET lock_timeout = '50ms'");
@@ -164,10 +164,10 @@ like($filler->messages, qr/could not acquire distributed lock "\/late" within 30
 $filler->query('RESET lock_timeout');
 
 my $late = $test->session($one);
-$late->query("SET zklock.connect_timeout = '50ms'");
+$late->query("SET zklock.answer_timeout = '50ms'");
 blames_worker($late, 'SELECT count(*) FROM zk_dump()',
 	'worker stopped: zk_dump()');
-blames_worker($late, "SELECT zk_once_key('/late', 'k')",
+blames_worker($late, "SELECT zk_once('/late', key => 'k')",
 	'worker stopped: zk_once()');
 $late->close;
 $watcher->send("SELECT usename FROM zk_queue('/full/0')");
@@ -183,7 +183,7 @@ is($impatient->query("SELECT usename FROM zk_queue('/full/0')"),
 # One that waits for a lock, on a server that has room for it
 my $stopped = $test->status($two, 'worker_pid');
 kill 'STOP', $stopped;
-$other->query("SET zklock.connect_timeout = '50ms'; SET lock_timeout = '300ms'");
+$other->query("SET zklock.answer_timeout = '50ms'; SET lock_timeout = '300ms'");
 is($other->error("SELECT zk_lock('/late')"),
 	'08006', 'worker stopped: lock_timeout ends a wait for a lock');
 like($other->messages, qr/still waiting for the zklock worker/,
@@ -191,7 +191,7 @@ like($other->messages, qr/still waiting for the zklock worker/,
 like($other->messages, qr/The wait was for the zklock worker.*\(process $stopped\)/,
 	'worker stopped: and the detail tells why');
 kill 'CONT', $stopped;
-$other->query('RESET zklock.connect_timeout; RESET lock_timeout');
+$other->query('RESET zklock.answer_timeout; RESET lock_timeout');
 
 # A session that takes the place of one that ended behind such a request
 kill 'STOP', $worker;

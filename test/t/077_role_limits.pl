@@ -67,7 +67,7 @@ cmp_ok($s->query("SELECT zk_acquire_permits('/s', 2, max_permits => 9)"), '>', 0
 refused_ok("zk_acquire_permits('/s', max_permits => 9)", qr/has 2 requests/, 'with those that are held');
 is($s->query("SELECT zk_release_permits('/s')"), 't', 'one is given back');
 $s->query("SELECT zk_lead('/l'), zk_barrier_enter('/b', 1)");
-foreach my $call ("zk_once_key('/o', 'x')", "zk_lead('/l2')",
+foreach my $call ("zk_once('/o', key => 'x')", "zk_lead('/l2')",
 	"zk_barrier_enter('/b2', 1)", "zk_xact_lock_shared('/x')",
 	"zk_try_acquire_permits('/s', max_permits => 9)")
 {

@@ -113,7 +113,7 @@ ok($test->look_until($three,
 		't', 'no credentials'),
 	'a server without credentials cannot join');
 my $shut_out = $test->session($three);
-$shut_out->query("SET zklock.connect_timeout = '100ms'");
+$shut_out->query("SET zklock.answer_timeout = '100ms'");
 foreach my $call ("zk_lock('/x', '100ms')", "zk_try_lock('/x')")
 {
 	is($shut_out->error("SELECT $call"), '08006', "$call: it does not reach them");

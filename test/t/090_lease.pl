@@ -56,7 +56,7 @@ my $cancelled = holder("BEGIN; SELECT zk_xact_lock('/l/5')");
 my $frees = holder("SELECT zk_lock('/l/12')", commit_wait => '50ms');
 my $again = holder("SELECT zk_lock('/l/13')");
 my $again_try = holder("SELECT zk_lock('/l/14')",
-	connect_timeout => '50ms');
+	answer_timeout => '50ms');
 my $innocent = $test->session($one);
 
 # Its grant waits to be picked up while the lease passes.
@@ -195,7 +195,7 @@ ok($test->look_until($one, $cached, 'cached', 'cached',
 	'a lock is cached');
 let_lease_lapse();
 is($test->look($one, $cached), 'cached', 'and stays so without the worker');
-is($taker->error("SET zklock.connect_timeout = '50ms'; SELECT zk_try_lock('/l/cached')"),
+is($taker->error("SET zklock.answer_timeout = '50ms'; SELECT zk_try_lock('/l/cached')"),
 	'08006', 'but no session takes it');
 resume();
 is($taker->query("SELECT zk_try_lock('/l/cached'), zk_unlock('/l/cached')"), 't|t',

@@ -36,7 +36,7 @@ $test->look_until($one,
 	't', 'the server notices');
 is($holder->error('COMMIT'), '40001', 'the lock is lost');
 ok($waiter->busy, 'who waits is granted nothing');
-$other->query("SET zklock.connect_timeout = '100ms'");
+$other->query("SET zklock.answer_timeout = '100ms'");
 is($other->error("SELECT zk_try_lock('/w/b')"),
 	'08006', 'and a try is not answered');
 like($other->messages, qr{zk_accept_lower_tokens},

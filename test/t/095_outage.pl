@@ -66,7 +66,7 @@ $test->look_until($one, "SELECT count(*) FROM zk_locks WHERE path = '/o/c'",
 	1, 'its request is gone before the outage');
 
 my $told = $test->session($one);
-$told->query("SET zklock.connect_timeout = '300ms'");
+$told->query("SET zklock.answer_timeout = '300ms'");
 $net->refuse($line);
 $told->send("SELECT zk_lock('/o/d')");
 
@@ -82,14 +82,14 @@ is($test->look($one, "SELECT state FROM zk_locks WHERE path = '/o/a'"),
 	'granted', 'what is held is granted for as long as the lease is good');
 $test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/o/a'",
 	'unconfirmed', 'and unconfirmed afterwards');
-$impatient->query("SET zklock.connect_timeout = '200ms'");
+$impatient->query("SET zklock.answer_timeout = '200ms'");
 foreach my $call ("zk_break_lock('/o/e')", "zk_barrier('/o/f', 2)")
 {
 	is($impatient->error("SELECT $call"), '08006', "$call waits, too");
 	like($impatient->messages, qr{still waiting for ZooKeeper.*"/o/},
 		"$call: a NOTICE told what for");
 }
-$impatient->query('RESET zklock.connect_timeout');
+$impatient->query('RESET zklock.answer_timeout');
 is($test->look($one, "SELECT state FROM zk_locks WHERE path = '/o/a'"),
 	'unconfirmed', 'but still a hold');
 is($test->look($one, "SELECT state FROM zk_locks WHERE path = '/o/c'"),
@@ -139,7 +139,7 @@ is($test->status($one, "connected_since > now() - interval '1 h'"),
 # ---- one that waits for others when ZooKeeper goes away
 
 # If the session expires meanwhile, a statement of one that holds a lock ends.
-$told->query("SET zklock.connect_timeout = '300ms'; SELECT zk_unlock('/o/d')");
+$told->query("SET zklock.answer_timeout = '300ms'; SELECT zk_unlock('/o/d')");
 $test->enqueue($told, "SELECT zk_lock('/o/c')", '/o/c');
 $net->hold($line);
 $test->look_until($one, "SELECT lease_remaining = '0' FROM zk_status",

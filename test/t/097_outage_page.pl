@@ -70,7 +70,7 @@ outage_ok(
 		IPC::Run::run(
 			[ 'psql', '-XAtq', '-d', $node->connstr('postgres'),
 				'-c', "SET log_min_messages = 'fatal'",
-				'-c', "SET zklock.connect_timeout = '200ms'",
+				'-c', "SET zklock.answer_timeout = '200ms'",
 				'-c', "SET lock_timeout = '1s'",
 				'-c', "SELECT zk_lock('/batch/other')" ],
 			'>', \$out, '2>', \$err);

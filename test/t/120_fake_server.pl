@@ -31,7 +31,7 @@ my $worker = $test->status($node, 'worker_pid');
 my $waiter = $test->session($node);
 my $tryer = $test->session($node);
 $waiter->send("SELECT zk_lock('/q')");
-$tryer->query("SET zklock.connect_timeout = '1ms'");
+$tryer->query("SET zklock.answer_timeout = '1ms'");
 
 # CPU seconds that the worker has used, with all session processes of before
 sub cpu_seconds

@@ -130,10 +130,10 @@ foreach my $code (sort keys %codes)
 			  if $done && ($request->[0] eq 'get' || $code eq 'NOAUTH');
 			my $case = "once, @$request, $code" . ($done ? ', done' : '');
 			my $key = $case =~ s/\W+/-/gr;
-			my $once = "SELECT zk_once_key('/s/j', '$key')";
+			my $once = "SELECT zk_once('/s/j', key => '$key')";
 
 			ask($case, [ @$request, $code, done => $done ], $once, 't');
-			is($t->query("SELECT zk_once_key('/s/j', '$key-2')"),
+			is($t->query("SELECT zk_once('/s/j', key => '$key-2')"),
 				't', "$case: the job goes on");
 		}
 	}
@@ -145,14 +145,14 @@ foreach my $code (sort keys %codes)
 		my $case = "behind the commit, $kind, $code" . ($done ? ', done' : '');
 		my $key = $case =~ s/\W+/-/gr;
 
-		$s->query("BEGIN; SELECT zk_once_key('/s/k', '$key', 'at_least_once')");
+		$s->query("BEGIN; SELECT zk_once('/s/k', key => '$key', guarantee => 'at_least_once')");
 		$net->answer($line, $kind, 's/k/.history', $codes{$code},
 			done => $done);
 		$s->query('COMMIT');
 		wait_for(sub { $net->stats($line)->{answered} == 1 }, $case);
-		is($t->query("SELECT zk_once_key('/s/k', '$key-2')"),
+		is($t->query("SELECT zk_once('/s/k', key => '$key-2')"),
 			't', "$case: the job goes on");
-		is($t->query("SELECT zk_once_key('/s/k', '$key')"),
+		is($t->query("SELECT zk_once('/s/k', key => '$key')"),
 			$code eq 'NOAUTH' ? 't' : 'f',
 			"$case: its turn");
 	}
@@ -247,14 +247,14 @@ foreach my $code (sort keys %codes)
 
 # The worker gives up after a few times; it does not ask as fast as it can.
 $zk->create('/zklock/s/e');
-$s->query("SET zklock.connect_timeout = '1min'");
+$s->query("SET zklock.answer_timeout = '1min'");
 $t->query("SELECT zk_lock('$_')") foreach '/s/g', '/s/h';
 my %calls = (
 	"SELECT zk_lock('/s/g')" => [ 'list', 's/g' ],
 	"SELECT zk_lock('/s/h')" => [ 'get', 's/h/_c' ],
 	"SELECT zk_queue('/s/e')" => [ 'list', 's/e' ],
 	"SELECT zk_break_lock('/s/e')" => [ 'list', 's/e' ],
-	"SELECT zk_once_key('/s/e', 'k')" => [ 'multi', 's/e/.history' ]);
+	"SELECT zk_once('/s/e', key => 'k')" => [ 'multi', 's/e/.history' ]);
 
 foreach my $call (sort keys %calls)
 {
@@ -281,10 +281,10 @@ $zk->delete('/zklock/s/f/other');
 
 # What is to be written behind a commit is given up as well, in the log; then
 # the lock goes on.
-$s->query("BEGIN; SELECT zk_once_key('/s/e', 'k2', 'at_least_once')");
+$s->query("BEGIN; SELECT zk_once('/s/e', key => 'k2', guarantee => 'at_least_once')");
 $net->answer($line, 'multi', 's/e/.history', -4, times => 0);
 $s->query('COMMIT');
-is($t->query("SELECT zk_once_key('/s/e', 'k3')"), 't', 'the job goes on');
+is($t->query("SELECT zk_once('/s/e', key => 'k3')"), 't', 'the job goes on');
 cmp_ok($net->stats($line)->{answered}, '<', 100, 'and ZooKeeper is not flooded');
 $net->pass($line);
 like(slurp_file($one->logfile),
@@ -293,7 +293,7 @@ like(slurp_file($one->logfile),
 # ---- a segment that the worker cannot map ----
 
 foreach my $call ("SELECT count(*) FROM zk_queue('/s/d')",
-	"SELECT zk_once_key('/s/d', 'k')")
+	"SELECT zk_once('/s/d', key => 'k')")
 {
 	my %before = map { $_ => 1 } glob($one->data_dir . '/pg_dynshmem/*');
 	my @new;

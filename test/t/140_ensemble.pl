@@ -118,7 +118,7 @@ $test->look_until($_,
 	"SELECT lease_remaining <= '0' AND state <> 'connected' FROM zk_status",
 	't', 'no quorum: the lease passes on ' . $_->name)
   foreach $one, $two;
-$newcomer->query("SET zklock.connect_timeout = '50ms'");
+$newcomer->query("SET zklock.answer_timeout = '50ms'");
 is($newcomer->error("SELECT zk_try_lock('/e4')"),
 	'08006', 'no quorum: a try is an error');
 $newcomer->send("SELECT zk_lock('/e4')");

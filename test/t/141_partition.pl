@@ -135,7 +135,7 @@ like($known, qr{/zklock/\.servers/}, 'deposed leader: it tells what it knows');
 unlike($known, qr{/zklock/x2?/}, 'deposed leader: nothing of the two locks');
 $second->send("SELECT zk_lock('/x2')");
 my $tryer = $test->session($one);
-$tryer->query("SET zklock.connect_timeout = '50ms'");
+$tryer->query("SET zklock.answer_timeout = '50ms'");
 is($tryer->error("SELECT zk_try_lock('/x2')"),
 	'08006', 'deposed leader: a try is an error');
 is($tryer->error("SELECT count(*) FROM zk_queue('/x2')"),

@@ -160,7 +160,7 @@ $two->restart;
 $test->look_until($two, 'SELECT state FROM zk_status', 'auth_failed', 'at its start: zk_status says so');
 unlike($test->status($two, 'last_error'), qr/secret-word/, 'and not what they are');
 my $u = $test->session($two);
-$u->query("SET zklock.connect_timeout = '100ms'");
+$u->query("SET zklock.answer_timeout = '100ms'");
 is($u->error("SELECT zk_try_lock('/x')"), '08006', 'a try is refused');
 like($u->messages, qr/Check "zklock\.auth_file"/, 'and the hint follows the last error');
 is($u->error("SELECT zk_lock('/x', '1s')"), '08006', 'a request that waits times out');

@@ -487,7 +487,7 @@ is($u->query(leave('/watched')), 't', 'the third leaves');
 $curator->quit;
 is($s->query(enter('/z', 1)), 't', 'in before ZooKeeper goes');
 $test->zk->pause;
-$_->query("SET zklock.connect_timeout = '300ms'") foreach $t, $u;
+$_->query("SET zklock.answer_timeout = '300ms'") foreach $t, $u;
 is($t->error("SELECT zk_barrier_enter('/z', 2, '100ms')"), '08006',
 	'a timeout without ZooKeeper is no "false"');
 $u->query("SET lock_timeout = '400ms'");

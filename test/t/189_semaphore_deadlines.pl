@@ -28,7 +28,7 @@ sub permits
 $t->query("SELECT zk_lock('/held/locks')");
 foreach my $try (@tries)
 {
-	$s->query("SET zklock.connect_timeout = '1s'");
+	$s->query("SET zklock.answer_timeout = '1s'");
 	# On a busy machine the second may be over before it waits for the guard.
 	my $sqlstate;
 	wait_for(
@@ -39,7 +39,7 @@ foreach my $try (@tries)
 		},
 		"$try: says why");
 	is($sqlstate, '08006', "$try: it is not known");
-	$s->query("SET zklock.connect_timeout = '1h'; SET lock_timeout = '600ms'");
+	$s->query("SET zklock.answer_timeout = '1h'; SET lock_timeout = '600ms'");
 	is($s->error("SELECT $try"), '55P03', "$try: lock_timeout counts from the call");
 	$s->query('RESET lock_timeout');
 	$s->send("SELECT $try");
@@ -88,7 +88,7 @@ is($s->query("SELECT zk_try_acquire_permits('/held', 2, max_permits => 3)"), 'f'
 
 # ---- ZooKeeper does not answer ----
 
-$s->query("SET lock_timeout = 0; SET zklock.connect_timeout = '700ms'");
+$s->query("SET lock_timeout = 0; SET zklock.answer_timeout = '700ms'");
 $test->zk->pause;
 is($s->error("SELECT $_"), '08006', "ZooKeeper stopped: $_") foreach @tries[ 0, 1 ];
 $s->query("SET lock_timeout = '500ms'");

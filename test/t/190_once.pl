@@ -39,14 +39,15 @@ sub noted
 # When the latest call was, by ZooKeeper's clock
 sub zookeeper_time { return $zk->stat('/zklock/.once/.clock')->{mtime}; }
 
-# Which function takes it, a period or a key
-sub function_for { return $_[0] =~ /^(?:interval|period)\b/ ? 'zk_once' : 'zk_once_key'; }
+# A turn, as zk_once() takes it: a period, or a key
+sub named { return $_[0] =~ /^(?:interval|period|key)\b/ ? $_[0] : "key => $_[0]"; }
 
 sub once
 {
-	my ($session, @arguments) = @_;
+	my ($session, $path, $what, $guarantee) = @_;
 
-	return $session->query('SELECT ' . function_for($arguments[1]) . '(' . join(', ', @arguments) . ')');
+	return $session->query("SELECT zk_once($path, " . named($what)
+		  . ($guarantee ? ", guarantee => $guarantee)" : ')'));
 }
 
 # All servers do a job at the same moment, each in a transaction of its own;
@@ -55,9 +56,9 @@ sub fire
 {
 	my ($path, $what, $turn) = @_;
 	my $before = runs($turn);
-	my $function = function_for($what);
+	my $turn_of = named($what);
 
-	$_->send("DO \$\$ BEGIN IF $function('$path', $what) THEN"
+	$_->send("DO \$\$ BEGIN IF zk_once('$path', $turn_of) THEN"
 		  . " INSERT INTO runs VALUES ('$turn'); END IF; END \$\$")
 	  foreach @sessions;
 	$_->value foreach @sessions;
@@ -69,7 +70,7 @@ sub fire
 $s1->query('BEGIN');
 is(once($s1, "'/a'", "'k1'"), 't', 'the first one has the turn');
 is(once($s1, "'/a'", "'k1'"), 't', 'and has it still');
-is($s1->error("SELECT zk_once_key('/a', 'k2')"), '0A000', 'but one turn at a time');
+is($s1->error("SELECT zk_once('/a', key => 'k2')"), '0A000', 'but one turn at a time');
 like($s1->messages, qr{two turns of "/a"}, 'of the job that it named');
 $s1->query('ROLLBACK');
 is(once($s2, "'/a'", "'k1'"), 't', 'an abort gives it back');
@@ -87,7 +88,7 @@ foreach my $end ([ 'COMMIT', 'f' ], [ 'ROLLBACK', 't' ])
 
 		$s1->query('BEGIN');
 		is(once($s1, "'/w'", $key, "'$guarantee'"), 't', "$key: one has the turn");
-		$test->enqueue($s2, "SELECT zk_once_key('/w', $key)", '/.once/w');
+		$test->enqueue($s2, "SELECT zk_once('/w', key => $key)", '/.once/w');
 		is($s1->query("SELECT count(*) FROM zk_queue('/.once/w')"),
 			2, 'zk_queue() shows both');
 		ok($test->still_waits($s2), "$key: another waits");
@@ -118,14 +119,14 @@ is(once($s2, "'/s'", "'k2'"), 'f', 'and is used up with the transaction');
 $s1->query(<<'EOS');
 DO $$ BEGIN
 	BEGIN
-		PERFORM zk_once_key('/s', 'k3');
+		PERFORM zk_once('/s', key => 'k3');
 		RAISE division_by_zero;
 	EXCEPTION WHEN division_by_zero THEN NULL;
 	END;
 END $$
 EOS
 is(once($s2, "'/s'", "'k3'"), 't', 'an exception block gives it back as well');
-is($s1->error("BEGIN; SELECT zk_once_key('/s', 'k4'); PREPARE TRANSACTION 'p'"),
+is($s1->error("BEGIN; SELECT zk_once('/s', key => 'k4'); PREPARE TRANSACTION 'p'"),
 	'0A000', 'no PREPARE TRANSACTION');
 $s1->query('ROLLBACK');
 $s1->query("SET zklock.reentrant = off; BEGIN");
@@ -231,11 +232,11 @@ is(runs('psql'), 1, 'psql: one of all');
 # ---- what must not be ----
 
 $zk->set('/zklock/.once/p/.history', 'nothing of ours');
-is($s1->error("SELECT zk_once_key('/p', 'k')"), 'XX001', 'what is no history is an error');
+is($s1->error("SELECT zk_once('/p', key => 'k')"), 'XX001', 'what is no history is an error');
 like($s1->messages, qr{znode "/zklock/.once/p/.history".*zk_once_reset\(\)}s,
 	'that tells where and what to do');
 $zk->set('/zklock/.once/p/.history', 'x' x 2000);
-is($s1->error("SELECT zk_once_key('/p', 'k')"), 'XX001', 'nor one that is too long');
+is($s1->error("SELECT zk_once('/p', key => 'k')"), 'XX001', 'nor one that is too long');
 $zk->delete('/zklock/.once/p/.history');
 is(once($s1, "'/p'", "'k'"), 't', 'without a history it begins anew');
 
@@ -305,19 +306,19 @@ is(once($s1, "'/again'", "'k'"), 't', 'then turns can be had');
 
 # ---- a transaction that asks again and again does not grow ----
 
-$s1->query("SELECT zk_once_key('/m', 'k')");
+$s1->query("SELECT zk_once('/m', key => 'k')");
 $zk->create('/zklock/.once/bad');
 $zk->create('/zklock/.once/bad/.history', 'nothing of ours');
 foreach my $case (
-	[ "zk_once_key('/m', 'k')", 'no turn' ],
-	[ "zk_once_key('/m', 'another')", 'a turn, given back' ],
-	[ "zk_once_key('/bad', 'k')", 'an error' ])
+	[ "zk_once('/m', key => 'k')", 'no turn' ],
+	[ "zk_once('/m', key => 'another')", 'a turn, given back' ],
+	[ "zk_once('/bad', key => 'k')", 'an error' ])
 {
 	my ($call, $what) = @$case;
 	my $bytes = "SELECT sum(total_bytes) FROM pg_backend_memory_contexts"
 	  . " WHERE name IN ('TopMemoryContext', 'TopTransactionContext')";
 
-	$s1->query("BEGIN; SELECT zk_once_key('/another', 'ours')");
+	$s1->query("BEGIN; SELECT zk_once('/another', key => 'ours')");
 	my $before = $s1->query($bytes);
 	$s1->query(<<"EOS");
 DO \$\$ BEGIN
@@ -336,12 +337,12 @@ EOS
 
 # ---- the period of an earlier call ----
 
-my $early = "'/early', '1 day', called_at => zk_once_time() - interval '1 day'";
+my $early = "'/early', '1 day', called_at => zk_time() - interval '1 day'";
 is($s1->query("SELECT zk_once($early)"), 't', 'a run of yesterday is recorded');
 is($s2->query("SELECT zk_once($early)"), 'f', 'for all servers');
 is($s2->query("SELECT zk_once('/early', '1 day')"), 't', 'and is none of today');
 is($s1->query("SELECT zk_once($early)"), 'f', 'nor is yesterday open again');
-foreach my $time ("zk_once_time() + interval '1 min'", "'infinity'", "'1960-01-01'")
+foreach my $time ("zk_time() + interval '1 min'", "'infinity'", "'1960-01-01'")
 {
 	is($s1->error("SELECT zk_once('/early', '1 day', called_at => $time)"), '22023', $time);
 }

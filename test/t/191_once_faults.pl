@@ -64,7 +64,7 @@ sub begin
 	$job++;
 	$s1 = $test->session($one);
 	$s1->query('BEGIN');
-	is($s1->query("SELECT zk_once_key('/j$job', 'k', '$guarantee')"), 't',
+	is($s1->query("SELECT zk_once('/j$job', key => 'k', guarantee => '$guarantee')"), 't',
 		"job $job: $guarantee: the turn is had");
 	$s1->query("INSERT INTO runs VALUES ('$job')");
 	$s1->query("INSERT INTO remote VALUES ('$what')") if $what;
@@ -88,7 +88,7 @@ sub used_ok
 	my ($expected, $case) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	return is($s2->query("SELECT zk_once_key('/j$job', 'k')"),
+	return is($s2->query("SELECT zk_once('/j$job', key => 'k')"),
 		$expected ? 'f' : 't',
 		"job $job: $case: the turn is " . ($expected ? 'used up' : 'free'));
 }
@@ -271,7 +271,7 @@ foreach my $guarantee ('at_most_once', 'at_least_once')
 # ... and ZooKeeper stays away: the transaction fails, and once it is back the
 # note, which nobody knew of, is taken back.
 begin('at_most_once');
-$s1->query("SET zklock.connect_timeout = '1s'");
+$s1->query("SET zklock.answer_timeout = '1s'");
 $net->lose_reply($line, $note, 1);
 is($s1->error('COMMIT'), '08006', 'the answer to the note never comes');
 like(history(), qr/"run"/, 'the note is there');
@@ -295,7 +295,7 @@ foreach my $look ('\.clock', '\.history')
 	$job++;
 	$s1 = $test->session($one);
 	$net->lose_reply($line, $look);
-	is($s1->query("SELECT zk_once_key('/j$job', 'k')"), 't', 'looked again');
+	is($s1->query("SELECT zk_once('/j$job', key => 'k')"), 't', 'looked again');
 	used_ok(1, "the answer to a look at $look is lost");
 	$s1->close;
 }
@@ -316,12 +316,12 @@ foreach my $guarantee ('at_most_once', 'at_least_once')
 begin('at_most_once', 'wait');
 stop_in_commit();
 $test->lose_session($one, "/.once/j$job");
-is($s2->query("SELECT zk_once_key('/j$job', 'k2')"), 't', 'another turn is had');
+is($s2->query("SELECT zk_once('/j$job', key => 'k2')"), 't', 'another turn is had');
 $s1->cancel;
 is($s1->sqlstate, '57014', 'then the first one is aborted');
 $gate->query('SELECT pg_advisory_unlock(1)');
 $test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'and its lock gone');
-is($s2->query("SELECT zk_once_key('/j$job', 'k2')"), 'f', 'the other turn is used up');
+is($s2->query("SELECT zk_once('/j$job', key => 'k2')"), 'f', 'the other turn is used up');
 used_ok(1, 'at_most_once: noted, lock lost, others noted, aborted');
 $s1->close;
 
@@ -380,7 +380,7 @@ foreach my $round (1 .. 40)
 	{
 		my @asking = grep { !$told{$_} } 0 .. $#sessions;
 		$sessions[$_]->send("DO \$\$ BEGIN"
-			  . " IF zk_once_key('/storm', 'round $round', '$guarantee') THEN"
+			  . " IF zk_once('/storm', key => 'round $round', guarantee => '$guarantee') THEN"
 			  . " INSERT INTO runs VALUES ('round $round'); END IF;"
 			  . (rand() < 0.3 ? " RAISE 'not yet';" : '') . ' END $$')
 		  foreach @asking;

@@ -27,7 +27,7 @@ sub once
 {
 	my ($path, $what) = @_;
 
-	return 'SELECT ' . ($what eq "'k'" ? 'zk_once_key' : 'zk_once') . "('$path', $what)";
+	return "SELECT zk_once('$path', " . ($what eq "'k'" ? 'key => ' : '') . "$what)";
 }
 
 # Calls while ZooKeeper's clock is ahead by so much, then sets it back
@@ -92,7 +92,7 @@ call_ok('/m', "interval '1 second'", 'f', 1, 'more than the period');
 
 # ---- one that has waited is behind its time, but no clock is wrong ----
 
-$u->query("BEGIN; SELECT zk_once_key('/w', 'k')");
+$u->query("BEGIN; SELECT zk_once('/w', key => 'k')");
 $test->enqueue($t, "SELECT zk_once('/w', interval '1 hour')", '/.once/w');
 $test->zk->set_clock('+2h');
 $zk->set('/zklock/.once/.clock', '');

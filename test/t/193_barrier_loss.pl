@@ -146,7 +146,7 @@ foreach my $how ('block', 'savepoint')
 	my ($other) = grep { $_ != $s } values %session;
 
 	begin_work($s, '/unknown');
-	$s->query("SET LOCAL zklock.connect_timeout = '100ms'; SET LOCAL zklock.commit_wait = 0");
+	$s->query("SET LOCAL zklock.answer_timeout = '100ms'; SET LOCAL zklock.commit_wait = 0");
 	$test->zk->pause;
 	$test->look_until($node{$name}, "SELECT lease_remaining <= '0' FROM zk_status",
 		't', 'the lease passes');

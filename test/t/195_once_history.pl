@@ -20,10 +20,10 @@ is($s1->query("SELECT zk_once_purge('0')"), 0, 'and nothing to purge');
 
 # ---- what ran when, where
 
-$s1->query("SELECT zk_once_key('/a', 'k1')");
-$s2->query("SELECT zk_once_key('/a', 'k\"2')");
+$s1->query("SELECT zk_once('/a', key => 'k1')");
+$s2->query("SELECT zk_once('/a', key => 'k\"2')");
 $s2->query("SELECT zk_once('/a/b', interval '1 day')");
-$s1->query("SELECT zk_once_key('/r', 'k')");
+$s1->query("SELECT zk_once('/r', key => 'k')");
 $s2->query("SELECT zk_once_reset('/r')");
 
 my $row = 'path, server, pid, run_keys, called_at = last_period_at,'
@@ -45,7 +45,7 @@ is($s1->error("SELECT * FROM zk_once_history('bad')"), '22023', 'a bad name');
 
 # a transaction that aborts, and one under way, leave nothing to see
 $s1->query('BEGIN');
-$s1->query("SELECT zk_once_key('/a', 'k3')");
+$s1->query("SELECT zk_once('/a', key => 'k3')");
 is($test->look($two, "SELECT run_keys[1] FROM zk_once_history('/a')"),
 	"k\"2", 'a turn is seen when it is used up');
 
@@ -66,33 +66,33 @@ is($test->look($two, "SELECT run_keys[1] FROM zk_once_history('/a')"),
 
 # in the transaction that has the turn
 $s1->query('BEGIN');
-$s1->query("SELECT zk_once_key('/a', 'k4')");
+$s1->query("SELECT zk_once('/a', key => 'k4')");
 is($s1->query("SELECT zk_once_purge('0')"), 0, 'nor is the own turn purged');
 $s1->query('COMMIT');
-is($s2->query("SELECT zk_once_key('/a', 'k4')"), 'f', 'it was used up');
+is($s2->query("SELECT zk_once('/a', key => 'k4')"), 'f', 'it was used up');
 
 # many, deeper than one, and more than one listing has room for at first
-$s1->query("SELECT zk_once_key('/many/' || repeat('x', 90) || i, 'k') FROM generate_series(1, 1) i");
+$s1->query("SELECT zk_once('/many/' || repeat('x', 90) || i, key => 'k') FROM generate_series(1, 1) i");
 $s1->query("DO \$\$ BEGIN FOR i IN 1 .. 100 LOOP"
-	  . " PERFORM zk_once_key('/many/' || repeat('x', 90) || i, 'k'); COMMIT; END LOOP; END \$\$");
+	  . " PERFORM zk_once('/many/' || repeat('x', 90) || i, key => 'k'); COMMIT; END LOOP; END \$\$");
 is($test->look($two, "SELECT count(*) FROM zk_once_history() WHERE path LIKE '/many/%'"),
 	100, 'a hundred jobs');
 is($s2->query("SELECT zk_once_purge('0')"), 101, 'are purged at once');
 is($test->look($one, $paths), '/a/b', 'all but what is not readable');
-is($s2->query("SELECT zk_once_key('/a', 'k1')"), 't', 'a run key can be used again');
+is($s2->query("SELECT zk_once('/a', key => 'k1')"), 't', 'a run key can be used again');
 is($s2->query("SELECT zk_once_reset('/a/b')"), 't', 'a reset makes it readable');
 is($s2->query("SELECT zk_once_purge('0')"), 2, 'and then it goes, too');
 
 # ---- who may
 
 $one->safe_psql('postgres', 'CREATE ROLE ops LOGIN IN ROLE pg_monitor; CREATE ROLE job LOGIN;'
-	  . ' GRANT EXECUTE ON FUNCTION zk_once_key TO job, ops');
+	  . ' GRANT EXECUTE ON FUNCTION zk_once TO job, ops');
 my ($ops, $job) = map { $test->session($one, user => $_) } 'ops', 'job';
 is($ops->query('SELECT count(*) FROM zk_once_history()'), 0, 'pg_monitor looks');
-$job->query("SELECT zk_once_key('/job/own', 'k')");
-$job->query("BEGIN; SELECT zk_once_key('/job/undone', 'k'); ROLLBACK");
-$ops->query("SELECT zk_once_key('/job/other', 'k')");
-$s1->query("SELECT zk_once_key('/job/own', 'k2')");
+$job->query("SELECT zk_once('/job/own', key => 'k')");
+$job->query("BEGIN; SELECT zk_once('/job/undone', key => 'k'); ROLLBACK");
+$ops->query("SELECT zk_once('/job/other', key => 'k')");
+$s1->query("SELECT zk_once('/job/own', key => 'k2')");
 $s1->query("SELECT zk_once_reset('/job/other')");
 is($test->look($one, "SELECT string_agg(path || ' ' || usename, ', ' ORDER BY path) FROM zk_once_history()"),
 	'/job/other ops, /job/own job, /job/undone job',
@@ -103,22 +103,22 @@ is($s1->query("SELECT zk_once_purge('0')"), 1, 'a superuser removes all');
 
 # ---- how many
 
-$ops->query("SELECT zk_once_key('/full/ops1', 'k')");
-$job->query("SELECT zk_once_key('/full/job1', 'k')");
+$ops->query("SELECT zk_once('/full/ops1', key => 'k')");
+$job->query("SELECT zk_once('/full/job1', key => 'k')");
 my ($record) = $zk->get('/zklock/.once/full/job1/.history');
 foreach my $n (2 .. 1000)
 {
 	$zk->create("/zklock/.once/full/job$n", '');
 	$zk->create("/zklock/.once/full/job$n/.history", $record);
 }
-is($job->error("SELECT zk_once_key('/full/job1001', 'k')"), '53400', 'a role has so many records');
+is($job->error("SELECT zk_once('/full/job1001', key => 'k')"), '53400', 'a role has so many records');
 like($job->messages, qr/too many jobs are recorded for role "job".*zk_once_purge\(\)/s, 'which is told');
-is($job->query("SELECT zk_once_key('/full/job1', 'k2')"), 't', 'its jobs go on');
-is($job->query("SELECT zk_once_key('/full/ops1', 'k2')"), 't', 'and so do those of others');
-is($ops->query("SELECT zk_once_key('/full/ops11', 'k')"), 't', 'other roles make more');
-is($s1->query("SELECT zk_once_key('/full/super', 'k')"), 't', 'and superusers');
+is($job->query("SELECT zk_once('/full/job1', key => 'k2')"), 't', 'its jobs go on');
+is($job->query("SELECT zk_once('/full/ops1', key => 'k2')"), 't', 'and so do those of others');
+is($ops->query("SELECT zk_once('/full/ops11', key => 'k')"), 't', 'other roles make more');
+is($s1->query("SELECT zk_once('/full/super', key => 'k')"), 't', 'and superusers');
 is($job->query("SELECT zk_once_purge('0')"), 1000, 'the role makes room');
-is($job->query("SELECT zk_once_key('/full/job1001', 'k')"), 't', 'and has it');
+is($job->query("SELECT zk_once('/full/job1001', key => 'k')"), 't', 'and has it');
 is($s1->error("SELECT zk_once_purge('-1 s')"), '22023', 'a negative time');
 is($s1->query('SELECT zk_once_purge(NULL)'), '', 'NULL does nothing');
 $test->finish;

@@ -43,15 +43,22 @@ $test->enqueue($other, "SELECT zk_lock('/r')", '/r');
 my $left = $s->query("SELECT zk_assert_lock('/r', $token)");
 ok($s->query("SELECT '$left'::interval BETWEEN '1 ms' AND '4 s'") eq 't',
 	'it is sure as long as the lease');
-is($s->query("SELECT zk_renew('/r', $token, '5 min')"), 't', 'another session renews it');
-is($s->query("SELECT zk_renew('/r', $token + 1, '5 min')"), 'f', 'not with another token');
-is($s->query("SELECT zk_renew('/q', $token, '5 min')"), 'f', 'nor for another name');
-is($s->query("SELECT zk_cancel('/r', $token - 1)"), 'f', 'nor is it cancelled by that');
+is($s->query("SELECT zk_renew_reservation('/r', $token, '5 min')"), 't', 'another session renews it');
+is($s->query("SELECT zk_renew_reservation('/r', $token + 1, '5 min')"), 'f', 'not with another token');
+is($s->query("SELECT zk_renew_reservation('/q', $token, '5 min')"), 'f', 'nor for another name');
+is($s->query("SELECT zk_cancel_reservation('/r', $token - 1)"), 'f', 'nor is it cancelled by that');
 is($s->error("SELECT zk_assert_lock('/r', $token + 1)"), '55000', 'nor asserted');
 is($s->error("SELECT zk_reserve('/r', '1 min')"), '55P03', 'a second one of the same role');
 like($s->messages, qr/You reserved it with token $token, until /, 'which is told the token');
 is($s->error("SELECT zk_lock('/r', '100 ms')"), '55P03', 'nor does the role get the lock itself');
-like($s->messages, qr/within 100 ms\nYou reserved it with token $token, until .*\nUse that token in zk_renew/, 'as it has it');
+like($s->messages, qr/within 100 ms\nYou reserved it with token $token, until .*\nUse that token in zk_renew_reservation/, 'as it has it');
+
+my $errors = () = slurp_file($one->logfile) =~ /ERROR/g;
+my $third = $test->session($two);
+is($_->query("SELECT zk_try_reserve('/r', '1 min') IS NULL, zk_try_reserve('/r', '1 min', '50 ms') IS NULL"),
+	't|t', 'a try gets nothing, and is no error') foreach $s, $third;
+$third->close;
+is(scalar(() = slurp_file($one->logfile) =~ /ERROR/g), $errors, 'in the log, either');
 
 # ---- whoever ends
 
@@ -60,11 +67,11 @@ kill 'KILL', $test->status($one, 'session_pid');
 kill 'TERM', $worker;
 $test->wait_gone($worker);
 $test->wait_connected($one);
-is($s->query("SELECT zk_renew('/r', $token, '5 min')"), 't', 'the next worker knows it');
+is($s->query("SELECT zk_renew_reservation('/r', $token, '5 min')"), 't', 'the next worker knows it');
 $one->safe_psql('postgres', 'ALTER SYSTEM SET zklock.enabled = off');
 $one->reload;
 $test->look_until($one, "SELECT state <> 'connected' FROM zk_status", 't', 'no lock can be taken');
-is($s->query("SELECT zk_renew('/r', $token, '5 min')"),
+is($s->query("SELECT zk_renew_reservation('/r', $token, '5 min')"),
 	't', 'it can be renewed all the same');
 $one->safe_psql('postgres', 'ALTER SYSTEM RESET zklock.enabled');
 $one->reload;
@@ -72,14 +79,19 @@ $one->reload;
 # ---- its time
 
 ok($test->still_waits($other), 'nobody else has got it so far');
-is($s->query("SELECT zk_renew('/r', $token, '100 ms')"), 't', 'it is to end soon');
+is($s->query("SELECT zk_renew_reservation('/r', $token, '100 ms')"), 't', 'it is to end soon');
 cmp_ok($other->value, '>', $token, 'then the next in line has the lock, with a higher token');
-is($s->query("SELECT zk_renew('/r', $token, '5 min')"), 'f', 'and it cannot be renewed');
-is($s->query("SELECT zk_cancel('/r', $token)"), 'f', 'nor cancelled');
+is($s->query("SELECT zk_renew_reservation('/r', $token, '5 min')"), 'f', 'and it cannot be renewed');
+is($s->query("SELECT zk_cancel_reservation('/r', $token)"), 'f', 'nor cancelled');
 $other->query("SELECT zk_unlock('/r')");
 $token = $s->query("SELECT zk_reserve('/r', '10 min', '1 min')");
+$s->send("SELECT zk_try_reserve('/r', '10 min', '1 min')");
+$test->wait_queue('/r', 2);
+is($test->look($one, "SELECT zk_cancel_reservation('/r', $token)"), 't', 'it ends');
+$token = $s->value;
+cmp_ok($token, '>', 0, 'and a try that waits gets it');
 $test->enqueue($other, "SELECT zk_lock('/r')", '/r');
-is($s->query("SELECT zk_cancel('/r', $token)"), 't', 'it is cancelled');
+is($s->query("SELECT zk_cancel_reservation('/r', $token)"), 't', 'it is cancelled');
 cmp_ok($other->value, '>', $token, 'and the next in line has the lock');
 is($s->error("SELECT zk_reserve('/r', '1 min', '200 ms')"), '55P03', 'a timeout');
 is($s->error("SELECT zk_reserve('/r', '1 min', '0')"), '55P03', 'at once');
@@ -96,10 +108,10 @@ $one->safe_psql('postgres',
 	'CREATE ROLE maker LOGIN; CREATE ROLE taker LOGIN; GRANT EXECUTE ON FUNCTION zk_reserve, zk_try_lock TO maker, taker');
 my ($mine, $theirs) = map { $test->session($one, user => $_) } qw(maker taker);
 $token = $mine->query("SELECT zk_reserve('/r', '10 min')");
-is($theirs->error("SELECT zk_renew('/r', $token, '1 min')"), '42501', 'another role');
-is($theirs->error("SELECT zk_cancel('/r', $token)"), '42501', 'cannot cancel it either');
+is($theirs->error("SELECT zk_renew_reservation('/r', $token, '1 min')"), '42501', 'another role');
+is($theirs->error("SELECT zk_cancel_reservation('/r', $token)"), '42501', 'cannot cancel it either');
 is($theirs->error("SELECT zk_assert_lock('/r', $token)"), '42501', 'nor ask for it');
-is($s->query("SELECT zk_renew('/r', $token, '1 min')"), 't', 'a superuser can');
+is($s->query("SELECT zk_renew_reservation('/r', $token, '1 min')"), 't', 'a superuser can');
 is($theirs->error("SELECT zk_reserve('/r', '1 min', '100 ms')"), '55P03', 'the other role waits');
 unlike($theirs->messages, qr/token/, 'and learns no token');
 unlike($theirs->messages, qr/zk_queue/, 'nor is it sent to what it may not call');
@@ -118,7 +130,7 @@ is($mine->error("SELECT zk_reserve('/r3', '10 min')"), '53400', 'a role has not 
 like($mine->messages, qr/max_requests_per_session/, 'and is told of the setting');
 is($mine->query("SELECT zk_try_lock('/r3')"), 't', 'which leaves its own locks alone');
 is($mine->error("SELECT zk_reserve('/r3', '10 min')"), '55006', 'a lock that the session holds');
-is($mine->query("SELECT zk_cancel('/r2', $second)"), 't', 'one is cancelled');
+is($mine->query("SELECT zk_cancel_reservation('/r2', $second)"), 't', 'one is cancelled');
 is($mine->error("SELECT zk_reserve('/r3', '10 min')"), '55006', 'still that lock');
 $mine->query("SELECT zk_unlock('/r3')");
 
@@ -139,20 +151,20 @@ my %bad = (
 	"zk_reserve(NULL, '1 min')" => '22004',
 	"zk_reserve('b', '1 min')" => '22023',
 	"zk_reserve('/b', '1 min', '-1 s')" => '22023',
-	"zk_renew('/b', NULL, '1 min')" => '22004',
-	"zk_renew('/b', 1, NULL)" => '22004',
-	"zk_renew('/b', 1, '0')" => '22023',
-	"zk_renew('/b', 1, '2 hours')" => '22023',
-	"zk_cancel('/b', NULL)" => '22004');
+	"zk_renew_reservation('/b', NULL, '1 min')" => '22004',
+	"zk_renew_reservation('/b', 1, NULL)" => '22004',
+	"zk_renew_reservation('/b', 1, '0')" => '22023',
+	"zk_renew_reservation('/b', 1, '2 hours')" => '22023',
+	"zk_cancel_reservation('/b', NULL)" => '22004');
 is($s->error("SELECT $_"), $bad{$_}, "$_: $bad{$_}") foreach sort keys %bad;
 
 # ---- ZooKeeper is away
 
-is($s->query("SELECT zk_renew('/r', $token, '10 min')"), 't', 'it is there');
+is($s->query("SELECT zk_renew_reservation('/r', $token, '10 min')"), 't', 'it is there');
 $test->zk->pause;
 $test->look_until($one, "SELECT lease_remaining = '0' FROM zk_status", 't', 'the lease ends');
 is($s->error("SELECT zk_assert_lock('/r', $token)"), '40001', 'it is not sure any more');
-is($s->error("SELECT zk_renew('/r', $token, '10 min')"), '40001', 'nor when it is renewed');
+is($s->error("SELECT zk_renew_reservation('/r', $token, '10 min')"), '40001', 'nor when it is renewed');
 $test->zk->resume;
 $test->look_until($one, "SELECT lease_remaining > '0' FROM zk_status", 't', 'it is back');
 is($s->query("SELECT zk_renew('/r', $token, '10 min')"), 't', 'and so is the reservation');

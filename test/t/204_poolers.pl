@@ -185,9 +185,9 @@ sub reserve
 	my ($mode) = @_;
 	my ($one, $two) = clients($wide{$mode}, 2);
 	my $token = $one->query("SELECT zk_reserve('/p/r', '1 min')");
-	my $answers = $two->query("SELECT zk_renew('/p/r', $token, '2 min')");
+	my $answers = $two->query("SELECT zk_renew_reservation('/p/r', $token, '2 min')");
 
-	$answers .= $one->query("SELECT zk_cancel('/p/r', $token)");
+	$answers .= $one->query("SELECT zk_cancel_reservation('/p/r', $token)");
 	$_->close foreach $one, $two;
 	end_locks();
 	return $answers eq 'tt' ? 'yes' : $answers;
@@ -231,8 +231,7 @@ my @transaction_calls = (
 	[ zk_xact_acquire_permits => sub {
 			in_transactions($_[0], "zk_try_xact_acquire_permits('/p/y', max_permits => 1)");
 	} ],
-	[ zk_once => sub { once($_[0], "zk_once('/p/$_[0]', '1 day')") } ],
-	[ zk_once_key => sub { once($_[0], "zk_once_key('/p/once', '$_[0]')") } ]);
+	[ zk_once => sub { once($_[0], "zk_once('/p/once', key => '$_[0]')") } ]);
 
 my @other_calls = (
 	[ zk_reserve => \&reserve ],
@@ -297,7 +296,7 @@ foreach my $mode (@modes)
 			"$mode, switched off: $call: says why, and what else");
 	}
 	is($one->query("SELECT zk_try_xact_lock('/p/o'), zk_try_xact_acquire_permits('/p/o', max_permits => 1),"
-			  . " zk_once_key('/p/off', '$mode'), zk_barrier('/p/alone', 1)"),
+			  . " zk_once('/p/off', key => '$mode'), zk_barrier('/p/alone', 1)"),
 		't|t|t|t', "$mode, switched off: all the rest works");
 	$one->close;
 }

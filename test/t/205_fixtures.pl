@@ -61,8 +61,8 @@ my @questions = (
 	"SELECT zk_try_acquire_permits('/sem', max_permits => 2)",
 	"SELECT zk_try_acquire_permits('/free', 2, max_permits => 2)",
 	"SELECT id, znode FROM zk_leader('/lead')",
-	"SELECT zk_once_key('/job/key', 'run 1')",
-	"SELECT zk_once_key('/job/key', 'run 2')",
+	"SELECT zk_once('/job/key', key => 'run 1')",
+	"SELECT zk_once('/job/key', key => 'run 2')",
 	"SELECT zk_once('/job/period', '36500 days'::interval)",
 	q(SELECT ok FROM zk_healthcheck() WHERE check_name IN ('dialects', 'znode protocol')),
 	"SELECT * FROM zk_servers WHERE server = 'recorder1'",
@@ -103,7 +103,7 @@ $s{asked}->query("SET zklock.on_release_request = 'notice'; SELECT zk_lock('/ask
 $s{asker}->query("SELECT zk_request_release('/asked')");
 $s{broken}->query("SELECT zk_lock('/broken')");
 $s{kept}->query("SELECT zk_lock('/kept', at_least => '1 hour'), zk_unlock('/kept')");
-$s{kept}->query("SELECT zk_once_key('/job/key', 'run 1')");
+$s{kept}->query("SELECT zk_once('/job/key', key => 'run 1')");
 $s{kept}->query("SELECT zk_once('/job/period', '36500 days'::interval)");
 $s{barrier}->send("SELECT zk_barrier_enter('/barrier', 2)");
 $s{breaker}->send("SELECT zk_break_lock('/broken')");

@@ -72,7 +72,7 @@ foreach my $node ($one, $two, $three)
 	is_deeply(lock_names('/n/shared'), [$name], $node->name . ': zk_queue');
 	is($looker->query("SELECT id FROM zk_leader('/n/leader')"),
 		"$name/" . $s->pid, $node->name . ': zk_leader');
-	is($s->query("SELECT zk_once_key('/n/job', '$name')"),
+	is($s->query("SELECT zk_once('/n/job', key => '$name')"),
 		't', $node->name . ': a job runs');
 	ok(wait_for(
 			sub {

@@ -116,7 +116,7 @@ ok($test->wait_queue('/e/other', 1), 'and leaves the queue');
 $test->look_until($one, $state, 'closing', 'the session is to be closed');
 refused($waiter, "SELECT zk_try_lock('/e/new')", 'nothing new');
 refused($waiter, "SELECT zk_acquire_permits('/e/leases', max_permits => 2)", 'no lease');
-refused($waiter, "SELECT zk_once_key('/e/job', 'a')", 'no job');
+refused($waiter, "SELECT zk_once('/e/job', key => 'a')", 'no job');
 
 # ---- what is held goes on
 
@@ -167,10 +167,10 @@ foreach (1 .. 2)
 	$waiter->cancel;
 	is($waiter->sqlstate, '57014', 'zk_dump is given up');
 }
-$waiter->query("SET zklock.connect_timeout = '50ms'");
+$waiter->query("SET zklock.answer_timeout = '50ms'");
 is($waiter->error('SELECT FROM zk_dump()'), '08006', 'without a slot: zk_dump fails');
 like($waiter->messages, qr/could not reach the zklock worker/, 'because of the worker');
-$waiter->query('RESET zklock.connect_timeout');
+$waiter->query('RESET zklock.answer_timeout');
 dump_waits($waiter);
 kill 'CONT', $worker;
 is($waiter->value, 't', 'disabled: zk_dump');

@@ -161,14 +161,14 @@ bad_ok($one, '', 'until it is over');
 
 # It goes away in the middle: before the worker knows of it.
 my $monitor = $test->session($one);
-$monitor->query("SET zklock.connect_timeout = '50ms'");
+$monitor->query("SET zklock.answer_timeout = '50ms'");
 $test->zk->pause;
 is($monitor->query('SELECT string_agg(check_name, $$,$$) FILTER (WHERE NOT ok),'
 		  . ' string_agg(check_name, $$,$$) FILTER (WHERE ok IS NULL) FROM zk_healthcheck()'),
 	'connected|fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
 	'an outage that begins with the call');
 like($monitor->query("SELECT detail FROM zk_healthcheck() WHERE check_name = 'fleet'"),
-	qr/did not answer within "zklock.connect_timeout"/, 'the detail says why');
+	qr/did not answer within "zklock.answer_timeout"/, 'the detail says why');
 $test->zk->resume;
 bad_ok($one, '', 'which is soon over');
 $monitor->close;

@@ -68,7 +68,7 @@ $s{idle}->query("SELECT zk_acquire_permits('/d/permits', max_permits => 2)");
 $s{shared}->query('SET zklock.on_release_request = cancel');
 $s{shared}->query("SELECT zk_lock_shared('/d/shared')");
 $s{kept}->query("SELECT zk_lock('/d/kept', at_least => '10 min'), zk_unlock('/d/kept')");
-$s{job}->query("BEGIN; SELECT zk_once_key('/d/job', 'a')");
+$s{job}->query("BEGIN; SELECT zk_once('/d/job', key => 'a')");
 
 $test->enqueue($other{candidate}, "SELECT zk_lead('/d/leader')", '/d/leader');
 $test->enqueue($other{busy}, "SELECT zk_lead('/d/busy')", '/d/busy');
@@ -99,7 +99,7 @@ is($test->status($two, 'draining'), 'f', 'on this server only');
 refused_ok($s{waiter}, $_, "SELECT $_")
   foreach "zk_lock('/d/new')", "zk_try_lock('/d/new')", "zk_try_xact_lock_shared('/d/new', '1h')",
   "zk_multilock(ARRAY['/d/new', '/d/new2'])", "zk_acquire_permits('/d/permits', max_permits => 2)",
-  "zk_try_acquire_permits('/d/permits', max_permits => 2)", "zk_once_key('/d/new', 'a')",
+  "zk_try_acquire_permits('/d/permits', max_permits => 2)", "zk_once('/d/new', key => 'a')",
   "zk_lead('/d/new')", "zk_barrier_enter('/d/new', 1)", "zk_barrier('/d/new', 1)";
 is($s{waiter}->query("SELECT count(*) > 0 FROM zk_queue('/d/held')"), 't', 'anybody may look');
 is($s{busy}->error('INSERT INTO work VALUES (2)'), '', 'the transaction of a leader goes on');
@@ -142,7 +142,7 @@ is($s{holder}->query("SELECT zk_unlock('/d/held'); COMMIT; SELECT zk_unlock('/d/
 cmp_ok($other{holder}->value, '>', 0, 'another server has the lock');
 refused_ok($s{holder}, 'who has finished', "SELECT zk_lock('/d/held')");
 is($s{job}->query("COMMIT; SELECT 'done'"), 'done', 'the job commits');
-is($other{holder}->query("SELECT zk_once_key('/d/job', 'a')"), 'f', 'and is written down');
+is($other{holder}->query("SELECT zk_once('/d/job', key => 'a')"), 'f', 'and is written down');
 is($s{shared}->query("SELECT zk_unlock_shared('/d/shared')"), 't', 'the shared lock is released');
 
 # ---- the worker restarts

@@ -99,7 +99,7 @@ is($t->query("SELECT zk_try_lock('/jobs/b'), zk_try_lock('/py/b'), zk_try_lock('
 	't|t|t', 'and to be had');
 is($t->query("SELECT zk_lead('/jobs/k/l') > 0, zk_resign('/jobs/k/l')"),
 	't|t', 'what has no dialect of the list is not concerned');
-is($t->query("SELECT zk_once_key('/jobs/k', 'a')"), 't', 'nor a job');
+is($t->query("SELECT zk_once('/jobs/k', key => 'a')"), 't', 'nor a job');
 is($s->query("SELECT zk_try_lock('/jobs/k'), zk_unlock('/jobs/k')"),
 	't|t', 'the server that agrees refuses nothing');
 like(health($two), qr{^f\|.*"/jobs=curator_mutex,/jobs/k=kazoo,.*"/jobs=curator_mutex,/py=kazoo"},

@@ -67,7 +67,7 @@ my %calls = (
 		"zk_lock_shared('/p/x')", "zk_xact_lock_shared('/p/x')",
 		"zk_try_lock_shared('/p/x')", "zk_try_xact_lock_shared('/p/x')" ],
 	once => [
-		"zk_once('/p/x', interval '1 day')", "zk_once_key('/p/x', 'k')",
+		"zk_once('/p/x', interval '1 day')", "zk_once('/p/x', key => 'k')",
 		"zk_once_reset('/p/x')" ],
 	lead => ["zk_lead('/p/x')"],
 	semaphore => [
@@ -119,7 +119,7 @@ $test->look_until($node, 'SELECT count(*) FROM zk_locks', 0, 'not kept for long'
 grants();
 $alice->query("SELECT zk_lock('/p/held'), zk_lock_shared('/p/held'), zk_acquire_permits('/p/s', max_permits => 2),"
 	  . " zk_lead('/p/l'), zk_barrier_enter('/p/b', 1), zk_multilock(ARRAY['/p/a1', '/p/a2'])");
-$alice->query("BEGIN; SELECT zk_xact_lock('/p/xact'), zk_once_key('/p/o', 'x')");
+$alice->query("BEGIN; SELECT zk_xact_lock('/p/xact'), zk_once('/p/o', key => 'x')");
 my $waiter = $test->session($node, user => 'alice');
 my $holder = $test->session($node);
 $holder->query("SELECT zk_lock('/p/wanted')");
@@ -158,9 +158,9 @@ allowed_ok($alice, "zk_lock('/team/xy')");
 refused_ok($bob, "zk_lock('/team/x')", 'lock', '/team/x');
 allowed_ok($bob, "zk_lock_shared('/team/x/y')");
 refused_ok($bob, "zk_lock_shared('/team/y')", 'shared', '/team');
-refused_ok($bob, "zk_once_key('/team/y', 'k')", 'once', '/team');
+refused_ok($bob, "zk_once('/team/y', key => 'k')", 'once', '/team');
 refused_ok($bob, "zk_lock('/other')", 'lock', '/');
-allowed_ok($bob, "zk_once_key('/other', 'k')");
+allowed_ok($bob, "zk_once('/other', key => 'k')");
 is($root->query("SELECT zk_revoke('/team/x', 'bob')"), 't', 'no more grants for a prefix');
 like($root->messages, qr/has no grants left/, 'which is told');
 refused_ok($bob, "zk_lock_shared('/team/x')", 'shared', '/team');
@@ -190,7 +190,7 @@ allowed_ok($alice, "zk_lock('/locks/x')");
 # ---- jobs ----
 
 grants();
-$root->query("SELECT zk_once_key('/j/1', 'k'); SELECT zk_once_key('/j/2', 'k')");
+$root->query("SELECT zk_once('/j/1', key => 'k'); SELECT zk_once('/j/2', key => 'k')");
 my $history = "SELECT string_agg(path, ',' ORDER BY path) FROM zk_once_history() WHERE path ~ '^/j'";
 is($alice->query($history), '/j/1,/j/2', 'all jobs');
 grants([ '/j', 'alice', 'once' ], [ '/j/2', 'alice', 'look' ]);
@@ -201,7 +201,7 @@ is($monitor->query($history), '/j/1,/j/2', 'so do members of pg_monitor');
 allowed_ok($monitor, $_)
   foreach "count(*) FROM zk_queue('/j/1')", "count(*) FROM zk_queue('/.once/j/1')",
   "count(*) FROM zk_leader('/j/1')", "count(*) FROM zk_once_history('/j/1')";
-refused_ok($monitor, "zk_once_key('/j/1', 'k')", 'once', '/j');
+refused_ok($monitor, "zk_once('/j/1', key => 'k')", 'once', '/j');
 refused_ok($alice, "count(*) FROM zk_queue('/.once/j/1')", 'look', '/j');
 is($alice->query("SELECT zk_once_reset('/j/1')"), 't', 'a job is reset');
 refused_ok($alice, "zk_once_reset('/j/2')", 'once', '/j/2');

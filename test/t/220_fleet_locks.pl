@@ -56,7 +56,7 @@ $test->enqueue($u, "SELECT zk_lock('/a')", '/a');
 my $w = $test->session($two);
 $test->enqueue($w, "SELECT zk_lock_shared('/a')", '/a');
 $s->query('BEGIN');
-$s->query("SELECT zk_once_key('/job', 'k2')");
+$s->query("SELECT zk_once('/job', key => 'k2')");
 my $user = getpwuid($<);
 my $looker = $test->session($three);
 my $columns = 'path, mode, dialect, position, granted, server, datname, pid, usename,'
@@ -252,12 +252,12 @@ $test->wait_gone($worker);
 $net->pass('server3-zk');
 is($looker->value, $whole, 'the next worker goes on');
 
-$looker->query("SET zklock.connect_timeout = '1s'");
+$looker->query("SET zklock.answer_timeout = '1s'");
 $net->catch('server3-zk', '__WRIT__0000000300');
 is($looker->error($all), '08006', 'no answer');
 like($looker->messages, qr/while waiting for ZooKeeper's answer about "\/crowd"/, 'and what it was about');
 $net->pass('server3-zk');
-$looker->query('RESET zklock.connect_timeout');
+$looker->query('RESET zklock.answer_timeout');
 $test->wait_connected($three);
 is($looker->query($all), $whole, 'ZooKeeper is back');
 
@@ -290,7 +290,7 @@ $one->safe_psql('postgres',
 $role{reader} = $test->session($one, user => 'reader');
 $role{granted}->query("SELECT zk_lock('/secret'), zk_lock('/role/secret')");
 $s->query('BEGIN');
-$s->query("SELECT zk_once_key('/secret/job', 'k1')");
+$s->query("SELECT zk_once('/secret/job', key => 'k1')");
 my $secret = "SELECT string_agg(coalesce(path, '-'), ' ' ORDER BY path),"
   . ' bool_and((path IS NULL) = (znode IS NULL))'
   . " FROM zk_fleet_locks('%s') WHERE path IS NULL OR path ~ 'secret|role'";

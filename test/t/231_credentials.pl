@@ -90,7 +90,7 @@ sub can_write
 
 my @places = ('.servers', '.fleet', '.once', 'workload');
 my $s = $test->session($one);
-is($s->query("SELECT zk_once_key('/c/job', 'a')"), 't', 'a job runs');
+is($s->query("SELECT zk_once('/c/job', key => 'a')"), 't', 'a job runs');
 $s->close;
 
 # ---- introduced server by server
@@ -167,7 +167,7 @@ foreach my $name ('second', undef)
 	is(can_write(@places), $name ? '' : "@places", "$what: all znodes have the new list");
 	is($test->look($one, "SELECT ok FROM zk_healthcheck() WHERE check_name = 'access control'"),
 		't', "$what: zk_healthcheck");
-	is($other->query("SELECT zk_once_key('/c/job', 'a')"), 'f',
+	is($other->query("SELECT zk_once('/c/job', key => 'a')"), 'f',
 		"$what: what has run is known");
 }
 $_->close foreach $holder, $other;

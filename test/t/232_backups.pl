@@ -86,7 +86,7 @@ $test->wait_queue('/b/held', 0);
 # ---- a server that is lost and restored
 
 $one->backup('base');
-is($test->look($one, "SELECT zk_once_key('/b/job', 'today')"), 't', 'a job runs');
+is($test->look($one, "SELECT zk_once('/b/job', key => 'today')"), 't', 'a job runs');
 $one->safe_psql('postgres', 'CREATE TABLE done ()');
 $test->stop_looking($one);
 $one->stop('immediate');
@@ -97,13 +97,13 @@ append_to_file($one->data_dir . '/postgresql.auto.conf', "zklock.enabled = off\n
 $one->start;
 is($test->look($one, "SELECT to_regclass('done') IS NULL, state FROM zk_status"),
 	't|disabled', 'it is restored to the time before the job');
-is($test->look($two, "SELECT zk_once_key('/b/job', 'today')"), 'f',
+is($test->look($two, "SELECT zk_once('/b/job', key => 'today')"), 'f',
 	'but its turn stays used up');
 $test->look($two, "SELECT zk_once_reset('/b/job')");
 $one->safe_psql('postgres', "ALTER SYSTEM SET zklock.enabled = 'on'");
 $one->reload;
 $test->wait_connected($one);
-is($test->look($one, "SELECT zk_once_key('/b/job', 'today')"), 't',
+is($test->look($one, "SELECT zk_once('/b/job', key => 'today')"), 't',
 	'it can run again after zk_once_reset()');
 
 # ---- ZooKeeper's data is restored from a backup
@@ -124,7 +124,7 @@ foreach my $node ($one, $two)
 		"SELECT zk_lock('/b/x' || n), zk_unlock('/b/x' || n) FROM generate_series(1, 300) n");
 }
 $token = $s{server2}->query("SELECT zk_lock('/b/later')");
-is($s{server2}->query("SELECT zk_once_key('/b/later-job', 'a')"), 't', 'another job');
+is($s{server2}->query("SELECT zk_once('/b/later-job', key => 'a')"), 't', 'another job');
 $test->zk->client->quit;
 delete $test->zk->{client};
 $test->zk->kill9;
@@ -152,8 +152,8 @@ $test->wait_connected($two);
 $test->wait_queue('/b/new', 2);
 $s{server1}->query("SELECT zk_unlock('/b/new')");
 cmp_ok($s{server2}->value, '>', 0, 'then it waits, and gets the lock after the first');
-is($s{server1}->query("SELECT zk_once_key('/b/later-job', 'a')"), 't',
+is($s{server1}->query("SELECT zk_once('/b/later-job', key => 'a')"), 't',
 	'what is not in the backup can run again');
-is($s{server1}->query("SELECT zk_once_key('/b/job', 'today')"), 'f', 'the rest cannot');
+is($s{server1}->query("SELECT zk_once('/b/job', key => 'today')"), 'f', 'the rest cannot');
 $_->close foreach values %s;
 $test->finish;

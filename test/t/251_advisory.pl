@@ -125,9 +125,9 @@ is($other->query('SELECT zk_advisory.pg_try_advisory_lock(7)'), 't', 'has locks 
 $odd_session->query('SELECT zk_advisory.pg_advisory_unlock_all()');
 ok($test->look_until($one, $held, '', 'and releases them'), 'and releases them');
 
-is($odd_session->error("SET zk_advisory.prefix = '/app/'"), '22023', 'a prefix that is no name');
+is($odd_session->error("SET zklock.advisory_prefix = '/app/'"), '22023', 'a prefix that is no name');
 like($odd_session->messages, qr/A lock name must not end with/, 'says why');
-$odd_session->query("SET zk_advisory.prefix = '/app/one'");
+$odd_session->query("SET zklock.advisory_prefix = '/app/one'");
 $odd_session->query('SELECT zk_advisory.pg_advisory_lock(7)');
 is($test->look($one, $held), '/app/one/Stra%C3%9Fe%201%2F%25/7', 'another prefix');
 
@@ -137,7 +137,7 @@ my $migrator = $test->session($one, user => 'migrator', options => '-c search_pa
 is($migrator->error('SELECT pg_advisory_lock(9)'), '42501', 'without rights: an error');
 is($migrator->query("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"),
 	0, "and not PostgreSQL's own lock");
-is($migrator->error("SET zk_advisory.prefix = '/x'"), '42501', 'only a superuser sets the prefix');
+is($migrator->error("SET zklock.advisory_prefix = '/x'"), '42501', 'only a superuser sets the prefix');
 my $root = $test->session($one);
 $root->query('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA zk_advisory TO migrator');
 is($migrator->error('SELECT pg_advisory_lock(9)'), '', 'with EXECUTE: it gets it');
@@ -157,8 +157,9 @@ ok(wait_for(sub { $other->error('SELECT 1, zk_advisory.pg_try_advisory_lock_shar
 		'the loss'), 'a lost lock: 40001');
 is($other->query('SELECT zk_advisory.pg_advisory_unlock(7)'), 'f', 'nothing to release');
 like($other->messages, qr/was already lost/, 'because it was lost');
-$root->query('DROP EXTENSION zklock_advisory');
-is($s->error('SELECT zk_advisory.pg_advisory_lock(7)'), '42883', 'the extension can be dropped');
+$root->query($_) foreach 'DROP EXTENSION zklock_advisory', 'DROP SCHEMA zk_advisory';
+is($s->error('SELECT zk_advisory.pg_advisory_lock(7)'), '3F000', 'the extension can be dropped');
+is($other->query('SHOW zklock.advisory_prefix'), '/advisory', 'the setting belongs to the library');
 
 $_->close foreach $s, $other, $odd_session, $migrator, $root, $waiter;
 $test->finish;

@@ -69,6 +69,15 @@ answer_like($_, "zk_run_once('/o/a', '1 day', '$insert')",
 is($test->look($one, $steps), '{0}', 'it ran once');
 is($other->query("SELECT zk_once('/o/a', '1 day')"), 'f', 'zk_once() has the same turns');
 
+# By key
+my $by_key = "zk_run_once('/o/k', sql => '$insert', key => '%s')";
+answer_like($s, sprintf($by_key, $_), qr/^t\|/, "key $_") foreach 'a', 'b';
+answer_like($other, sprintf($by_key, 'b'), qr/^f\|skipped: server "server1" ran it at $time/, 'the last key again');
+answer_like($other, sprintf($by_key, 'a'), qr/^f\|skipped: it has been run$/, 'an earlier one');
+is($other->query("SELECT zk_once('/o/k', key => 'a')"), 'f', 'zk_once() has the same keys');
+answer_like($other, "zk_run_once('/o/k', '1 day', '$insert')", qr/^t\|/, 'a period is another turn');
+$_->query('TRUNCATE done') foreach $s, $other;
+
 # While it runs: one waits and holds no snapshot, one does not wait.
 my $impatient = $test->session($two);
 start("zk_run_once('/o/b', '1 day', 'LOCK TABLE gate')");
