@@ -241,7 +241,7 @@ alerts_ok('is ended');
 
 my $token = $keeper->query("SELECT zk_reserve('/m/reserved/long', '10 min')");
 alerts_ok('a reservation for long', 'ZklockLongHold /m/reserved/long');
-$keeper->query("SELECT zk_cancel('/m/reserved/long', $token)");
+$keeper->query("SELECT zk_cancel_reservation('/m/reserved/long', $token)");
 alerts_ok('is cancelled');
 
 # ---- locks are switched off on one server, and then that has another root

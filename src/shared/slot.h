@@ -286,9 +286,9 @@ typedef struct ZklSlot
 	int64		s_promised_until;
 
 	/*
-	 * In ms of boottime.h, 0: none.  A reservation that is lost stays in its slot
-	 * until its time would have been over, or somebody was told: the worker sets
-	 * it, and the backend that tells it clears it.
+	 * In ms of boottime.h, 0: none.  A reservation that is lost stays in its
+	 * slot until its time would have been over, or somebody was told: the
+	 * worker sets it, and the backend that tells it clears it.
 	 */
 	int64		s_lost_until;
 

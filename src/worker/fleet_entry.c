@@ -80,7 +80,8 @@ static bool anew = false;		/* the znode has a list of other credentials */
 static bool leaving = false;	/* it is to be taken back */
 static uint32 gave_up_on = 0;	/* this connection */
 static uint32 looked_in = 0;	/* this session, by its generation */
-static uint32 looked_on = 0;	/* this connection; 0: the fleet has changed since */
+static uint32 looked_on = 0;	/* this connection; 0: the fleet has changed
+								 * since */
 static char peer[ZKL_PEER_ADDRESS_TEXT] = "";
 
 static Facts
@@ -429,7 +430,10 @@ begin_fleet(ZklTask *task)
 	fleet->exists = written.generation == facts.generation;
 	fleet->parents = 0;
 
-	/* A standby that is promoted: others hear only of znodes that come and go. */
+	/*
+	 * A standby that is promoted: others hear only of znodes that come and
+	 * go.
+	 */
 	anew |= fleet->exists && written.in_recovery != facts.in_recovery;
 	if (anew || !same_facts(&facts, &written))
 		write_entry(fleet);

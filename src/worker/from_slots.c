@@ -115,8 +115,8 @@ zkl_from_slots_set_cache_time(bool stop)
 }
 
 static uint32 *known_serial = NULL; /* of each slot that was taken */
-static uint32 *left_serial = NULL;	/* of each that the core has done with, and
-									 * that stays for its role to be told */
+static uint32 *left_serial = NULL;	/* of each that the core has done with,
+									 * and that stays for its role to be told */
 
 /* Of zkl_from_slots_take: the slots of its first look, and of its second */
 static int *dirty = NULL;

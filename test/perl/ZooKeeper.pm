@@ -445,8 +445,8 @@ sub data_watches
 	return [ sort @all ];
 }
 
-# How many watches on children there are, of all sessions: "wchp" shows those on
-# data only.  ZooKeeper has no answer with both, so this asks again until the
+# How many watches on children there are, of all sessions, but for those by which each
+# server watches the directory of the fleet: "wchp" shows those on data only.  ZooKeeper has no answer with both, so this asks again until the
 # watches on data are the same before and after.
 sub child_watches
 {
@@ -460,7 +460,7 @@ sub child_watches
 		$all = $self->mntr->{zk_watch_count};
 		$after = $self->data_watches;
 	} until "@$before" eq "@$after";
-	return $all - @$after;
+	return $all - @$after - $self->client->ls('/zklock/.fleet');
 }
 
 # The ids of the sessions that ZooKeeper knows of, in lower-case hex.

@@ -23,7 +23,8 @@ typedef struct Promise
 	int			lock;
 	ZklLockMode mode;
 	int64_t		session;
-	int64_t		until;			/* by the host's clock, which goes on without it */
+	int64_t		until;			/* by the host's clock, which goes on without
+								 * it */
 } Promise;
 
 static Promise promises[MAX_PROMISES];

@@ -156,7 +156,7 @@ is($third->error("SELECT zk_try_lock('/role/103')"), '53400', 'and not more than
 is($third->error('SET zklock.max_requests_per_role = 200'), '42501', 'which the role itself cannot do');
 $_->close foreach @many, $third;
 my $reserved = $test->look($node, "SELECT fencing_token FROM zk_locks WHERE lifetime = 'reservation'");
-is($s->query("SELECT zk_cancel('/role/100', $reserved)"), 't', 'the reservation ends');
+is($s->query("SELECT zk_cancel_reservation('/role/100', $reserved)"), 't', 'the reservation ends');
 $test->look_until($node, 'SELECT count(*) FROM zk_locks', 0, 'nothing is left of them');
 
 # ---- at_least: for how long ----

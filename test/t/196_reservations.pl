@@ -167,7 +167,7 @@ is($s->error("SELECT zk_assert_lock('/r', $token)"), '40001', 'it is not sure an
 is($s->error("SELECT zk_renew_reservation('/r', $token, '10 min')"), '40001', 'nor when it is renewed');
 $test->zk->resume;
 $test->look_until($one, "SELECT lease_remaining > '0' FROM zk_status", 't', 'it is back');
-is($s->query("SELECT zk_renew('/r', $token, '10 min')"), 't', 'and so is the reservation');
+is($s->query("SELECT zk_renew_reservation('/r', $token, '10 min')"), 't', 'and so is the reservation');
 my $lapses = $test->status($one, 'lapses');
 my $losses = $test->status($one, 'locks_lost');
 $test->lose_session($one, '/r');
@@ -186,7 +186,7 @@ like($s->messages, qr/was lost\n.*session that held it has expired/, 'and why');
 $test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'nothing is left of it');
 is($test->status($one, 'locks_lost'), $losses + 1, 'the loss is counted');
 is($s->error("SELECT zk_assert_lock('/r', $token)"), '55000', 'from then on it is none');
-is($s->query("SELECT zk_renew('/r', $token, '10 min')"), 'f', 'nor is it renewed');
+is($s->query("SELECT zk_renew_reservation('/r', $token, '10 min')"), 'f', 'nor is it renewed');
 
 # Nobody asks: it is left until its time would have been over, and is counted among
 # those of its role; a new one can be made meanwhile.
@@ -195,7 +195,7 @@ $test->lose_session($one, '/r');
 is($test->look($one, 'SELECT state FROM zk_locks'), 'lost', 'it is left');
 my $next = $s->query("SELECT zk_reserve('/r', '10 min')");
 cmp_ok($next, '>', $token, 'the next one');
-is($s->query("SELECT zk_cancel('/r', $next)"), 't', 'is another one');
+is($s->query("SELECT zk_cancel_reservation('/r', $next)"), 't', 'is another one');
 $test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'the lost one goes when its time is over');
 
 # ---- the server stops

@@ -68,8 +68,8 @@ my %holds = (
 	  [ "BEGIN; SAVEPOINT s; SELECT zk_xact_lock('/p')", "SELECT zk_lock('/p')" ],
 	'a leadership' => [ "SELECT zk_lead('/p')", "SELECT zk_lead('/p')" ],
 	'a permit' => [
-		"SELECT zk_acquire_permits('/p', 1)",
-		"SELECT zk_acquire_permits('/p', 1)"
+		"SELECT zk_acquire_permits('/p', max_permits => 1)",
+		"SELECT zk_acquire_permits('/p', max_permits => 1)"
 	]);
 my $release = "SELECT zk_unlock_all()";
 foreach my $case (sort keys %holds)
@@ -214,23 +214,23 @@ $s = client();
 my $token = $s->query("SELECT zk_reserve('/p/reserved', '10 min')");
 $until = promised($s, '/p/reserved', $token);
 $test->enqueue($rival, "SELECT zk_lock('/p/reserved')", '/p/reserved');
-is($super->query("SELECT zk_cancel('/p/reserved', $token)"), 't', 'a superuser cancels it');
+is($super->query("SELECT zk_cancel_reservation('/p/reserved', $token)"), 't', 'a superuser cancels it');
 is($s->error("SELECT zk_assert_lock('/p/reserved', $token)"), '40001', 'then it is not sure');
 like($s->messages, qr/A superuser cancelled the reservation/, 'which says why');
-is($s->query("SELECT zk_renew('/p/reserved', $token, '10 min')"), 'f', 'nor is it renewed');
+is($s->query("SELECT zk_renew_reservation('/p/reserved', $token, '10 min')"), 'f', 'nor is it renewed');
 not_before($rival, $until, 'a superuser');
 $rival->query($release);
 
 $token = $s->query("SELECT zk_reserve('/p/reserved', '10 min')");
 $until = promised($s, '/p/reserved', $token);
 $test->enqueue($rival, "SELECT zk_lock('/p/reserved')", '/p/reserved');
-is($super->query("SELECT zk_renew('/p/reserved', $token, '1 ms')"), 't', 'a superuser shortens it');
+is($super->query("SELECT zk_renew_reservation('/p/reserved', $token, '1 ms')"), 't', 'a superuser shortens it');
 not_before($rival, $until, 'a superuser who shortens it');
 $rival->query($release);
 
 $token = $s->query("SELECT zk_reserve('/p/reserved', '10 min')");
 promised($s, '/p/reserved', $token);
-is($s->query("SELECT zk_cancel('/p/reserved', $token)"), 't', 'its role cancels it');
+is($s->query("SELECT zk_cancel_reservation('/p/reserved', $token)"), 't', 'its role cancels it');
 nothing_is_kept('its role');
 
 # An operator breaks it: the token is of no use from then on, and the lock stays for the time.
@@ -239,7 +239,7 @@ $until = promised($s, '/p/reserved', $token);
 $test->enqueue($rival, "SELECT zk_lock('/p/reserved')", '/p/reserved');
 $super->send("SELECT zk_break_lock('/p/reserved')");
 not_before($rival, $until, 'a broken reservation');
-is($s->query("SELECT zk_renew('/p/reserved', $token, '10 min')"), 'f', 'broken: not renewed');
+is($s->query("SELECT zk_renew_reservation('/p/reserved', $token, '10 min')"), 'f', 'broken: not renewed');
 $super->result;
 $rival->query($release);
 $s->close;
