@@ -22,7 +22,7 @@ deadlock   core/wing.h core/manager.h core/mutant.h observe/dump.h observe/line.
 observe    core znode
 core       znode
 session    wire znode/zkapi.h
-run        wire/version.h
+run        wire/version.h shared/steady.h
 wire       znode/zkapi.h
 znode
 '

@@ -1,7 +1,8 @@
 /*
  * test_boottime.c
- *	  The clock of the leases: NTP slews the system's clocks, the machine sleeps,
- *	  and the process is stopped, also between any two readings of one call.
+ *	  The clocks of the leases, and of zklock-run: NTP slews the system's clocks, the
+ *	  machine sleeps, and the process is stopped, also between any two readings of
+ *	  one call.
  */
 #include <time.h>
 
@@ -67,6 +68,7 @@ read_machine(clockid_t clock, struct timespec *now)
 }
 
 #define clock_gettime read_machine
+#include "run/clock.c"
 #include "shared/boottime.c"
 #undef clock_gettime
 
@@ -85,7 +87,7 @@ begin(int64_t slept_before)
 	machine.raw = machine.corrected = 24 * HOUR;
 	machine.slept = slept_before;
 	machine.sleeps_at = machine.stops_at = -1;
-	slept = whole = read_at = shown = 0;
+	slept = whole = read_at = shown = slept_ns = 0;
 }
 
 /* Reads the clock: the result is of some moment of the call. */
@@ -288,6 +290,39 @@ in_a_burst(void)
 	check_clock(1);
 }
 
+/* The clock of zklock-run shows some moment of the call, too, in whole ms. */
+static void
+run_disturbed_between_readings(void)
+{
+	int			at;
+	int			i;
+
+	for (at = 0; at < 40; at++)
+	{
+		begin(at % 4 < 2 ? 0 : HOUR);
+		if (at % 2 == 0)
+		{
+			machine.stops_at = at / 2;
+			machine.stops = MINUTE;
+		}
+		else
+		{
+			machine.sleeps_at = at / 2;
+			machine.sleeps = MINUTE;
+		}
+		for (i = 0; i < 2; i++)
+		{
+			int64_t		before = truth();
+			int64_t		result;
+
+			machine.readings = 0;
+			result = zkl_clock_ms();
+			CHECK(result >= before / 1000 - 1 && result <= truth() / 1000);
+			machine.stops_at = machine.sleeps_at = -1;
+		}
+	}
+}
+
 int
 main(void)
 {
@@ -300,5 +335,6 @@ main(void)
 	RUN(all_at_once);
 	RUN(in_a_burst);
 	RUN(disturbed_in_a_burst);
+	RUN(run_disturbed_between_readings);
 	return unit_finish();
 }

@@ -9,6 +9,4 @@
 
 typedef int64_t int64;
 
-#define PG_INT64_MAX	INT64_MAX
-
 #endif							/* TEST_UNIT_STUB_POSTGRES_H */
