@@ -4,78 +4,21 @@
 use strict;
 use warnings;
 
-use IPC::Run;
 use Test::More;
-use Time::HiRes qw(usleep);
 
+use LockedProgram;
 use PostgreSQL::Test::Utils;
 use ZklockTest;
 
 my $test = ZklockTest->new(session_timeout => '4s');
 my ($one, $two) = $test->nodes;
 my $dir = PostgreSQL::Test::Utils::tempdir();
-my $log = "$dir/log";
+my $jobs = LockedProgram->new("$dir/log");
 
-# A program that writes down when it begins, that it lives, and when it ends: every
-# 10 ms a line with the time of a clock that all have in common.
-append_to_file("$dir/job", <<'EOS');
-use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
-my ($log, $name, $seconds, $status) = @ARGV;
-open my $file, '>>', $log or die;
-$file->autoflush(1);
-$SIG{TERM} = sub { printf $file "%.3f %s term\n", clock_gettime(CLOCK_MONOTONIC), $name; }
-  if $name =~ /stubborn/;
-my $end = clock_gettime(CLOCK_MONOTONIC) + $seconds;
-while ((my $now = clock_gettime(CLOCK_MONOTONIC)) < $end)
-{
-	printf $file "%.3f %s\n", $now, $name;
-	usleep(10_000);
-}
-exit($status // 0);
-EOS
-
-sub conn { return ('-d', $_[0]->connstr('postgres')); }
-
-# Starts it; "harness" has pid, out and err.
-sub start
-{
-	my ($node, @args) = @_;
-	my ($out, $err) = ('', '');
-	my $run = { out => \$out, err => \$err };
-
-	$run->{harness} = IPC::Run::start([ 'zklock-run', conn($node), @args ],
-		'<', \undef, '>', \$out, '2>', \$err);
-	$run->{pid} = $run->{harness}{KIDS}[0]{PID};
-	return $run;
-}
-
-sub status
-{
-	my ($run) = @_;
-
-	$run->{harness}->finish;
-	my $status = $run->{harness}->full_result;
-	return $status & 127 ? "signal " . ($status & 127) : $status >> 8;
-}
-
-sub run_it
-{
-	my ($node, @args) = @_;
-	my $run = start($node, @args);
-
-	return (status($run), ${ $run->{out} }, ${ $run->{err} });
-}
-
-sub job { return ('perl', "$dir/job", $log, @_); }
-
-sub lines { return -e $log ? split(/\n/, slurp_file($log)) : (); }
-
-sub begins
-{
-	my ($name) = @_;
-
-	return wait_for(sub { scalar grep { / \Q$name\E$/ } lines() }, "$name begins");
-}
+sub start { return $jobs->start(@_); }
+sub run_it { return $jobs->run_it(@_); }
+sub job { return $jobs->job(@_); }
+sub begins { return $jobs->begins(@_); }
 
 # ---- what it passes on
 
@@ -146,32 +89,31 @@ $test->look_until($one,
 	"SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CALL zk_await_reservation%'"
 	  . " AND state = 'active' AND backend_xmin IS NULL",
 	1, 'its wait has no snapshot');
-$waiter->{harness}->pump_nb;
-like(${ $waiter->{err} }, qr{waits for "/run": process \d+ of server "server2"}, 'it says for whom it waits');
+like($waiter->look->err, qr{waits for "/run": process \d+ of server "server2"}, 'it says for whom it waits');
 my $given_up = start($one, '--quiet', '/run', '--', 'true');
 $test->wait_waiting($one, '/run', 2);
-kill 'TERM', $given_up->{pid};
-is(status($given_up), 143, 'a signal ends the wait');
-is(${ $given_up->{err} }, '', '--quiet');
+kill 'TERM', $given_up->pid;
+is($given_up->status, 143, 'a signal ends the wait');
+is($given_up->err, '', '--quiet');
 $test->wait_waiting($one, '/run', 1);
 my $killed = start($one, '/run', '--', 'true');
 $test->wait_waiting($one, '/run', 2);
-kill 'KILL', $killed->{pid};
+kill 'KILL', $killed->pid;
 $killed->{harness}->finish;
 $test->wait_waiting($one, '/run', 1);
 $holder->query("SELECT zk_unlock('/run')");
-is(status($waiter), 0, 'it has waited, and run');
+is($waiter->status, 0, 'it has waited, and run');
 
 # ---- signals, and the end of time
 
 my $run = start($one, '/run', '--', job('signalled', 60));
 begins('signalled');
-kill 'TERM', $run->{pid};
-is(status($run), 143, 'a signal is passed on');
+kill 'TERM', $run->pid;
+is($run->status, 143, 'a signal is passed on');
 $run = start($one, '--at-most=300ms', '--grace=200ms', '/run', '--', job('stubborn', 60));
-is(status($run), 137, '--at-most: SIGTERM, and SIGKILL after the grace');
-like(${ $run->{err} }, qr/ended the program after --at-most/, 'it says so');
-ok((grep { /stubborn term/ } lines()), 'SIGTERM came first');
+is($run->status, 137, '--at-most: SIGTERM, and SIGKILL after the grace');
+like($run->err, qr/ended the program after --at-most/, 'it says so');
+ok((grep { /stubborn term/ } $jobs->lines), 'SIGTERM came first');
 
 # ---- once
 
@@ -190,19 +132,9 @@ is("$status $out", '0 ', 'until one succeeds');
 
 # ---- whatever ends, the next one begins later
 
-# The last line of the first one, and the first line of the next one
-sub distance
-{
-	my ($first, $next) = @_;
-	my ($end) = map { /^(\S+)/ } grep { / \Q$first\E$/ } reverse lines();
-	my ($begin) = map { /^(\S+)/ } grep { / \Q$next\E$/ } lines();
-
-	return $begin - $end;
-}
-
 my %ends = (
-	'kill -9 of zklock-run' => sub { kill 'KILL', $_[0]{pid} },
-	'SIGSTOP of zklock-run' => sub { kill 'STOP', $_[0]{pid} },
+	'kill -9 of zklock-run' => sub { kill 'KILL', $_[0]->pid },
+	'SIGSTOP of zklock-run' => sub { kill 'STOP', $_[0]->pid },
 	'a server that is cut off' => sub {
 		my ($worker, $session) = split /\|/, $test->status($one, 'worker_pid, session_pid');
 		kill 'STOP', $worker;
@@ -210,12 +142,12 @@ my %ends = (
 	},
 	'kill -9 of ZooKeeper' => sub {
 		$test->zk->kill9;
-		status($_[0]);
+		$_[0]->status;
 		$test->zk->start;
 	},
 	'SIGSTOP of ZooKeeper' => sub {
 		$test->zk->pause;
-		status($_[0]);
+		$_[0]->status;
 		$test->zk->resume;
 	},
 	'kill -9 of the server' => sub { $one->kill9 });
@@ -236,11 +168,11 @@ sub race
 	my $worker = $test->status($one, 'worker_pid');
 	$test->stop_looking($one) if $end =~ /kill -9 of the server/;
 	$ends{$end}->($run);
-	is(status($other), 0, "$end: the next one runs");
-	my $distance = distance($first, $next);
+	is($other->status, 0, "$end: the next one runs");
+	my $distance = $jobs->distance($first, $next);
 	cmp_ok($distance, '>', 0, "$end: when the first one is dead");
 	note sprintf('%s: %.2f s', $end, $distance);
-	kill 'CONT', $run->{pid}, $worker;
+	kill 'CONT', $run->pid, $worker;
 	$run->{harness}->finish unless $end =~ /ZooKeeper/;
 	if ($end =~ /kill -9 of the server/)
 	{
@@ -259,7 +191,7 @@ foreach my $signal (qw(TERM STOP))
 	my $backend = $test->look($one,
 		"SELECT pid FROM pg_stat_activity WHERE query LIKE '%zk_renew_reservation(%' AND pid <> pg_backend_pid()");
 	kill $signal, $backend;
-	is(status($run), 0, "SIG$signal of the backend: another session renews the lock");
+	is($run->status, 0, "SIG$signal of the backend: another session renews the lock");
 	kill 'CONT', $backend;
 }
 
@@ -267,14 +199,14 @@ foreach my $signal (qw(TERM STOP))
 $run = start($one, '/broken', '--', job('broken', 60));
 begins('broken');
 $holder->query("SELECT zk_break_lock('/broken')");
-is(status($run), 143, 'zk_break_lock() ends the program');
-like(${ $run->{err} }, qr{the reservation of "/broken" is gone}, 'it says why');
+is($run->status, 143, 'zk_break_lock() ends the program');
+like($run->err, qr{the reservation of "/broken" is gone}, 'it says why');
 # One that does not heed SIGTERM has the grace, once.
 $run = start($one, '--grace=200ms', '/broken', '--', job('stubborn broken', 60));
 begins('stubborn broken');
 $holder->query("SELECT zk_break_lock('/broken')");
-is(status($run), 137, 'and kills it after the grace');
-my @said = ${ $run->{err} } =~ /is gone/g;
+is($run->status, 137, 'and kills it after the grace');
+my @said = $run->err =~ /is gone/g;
 is(scalar @said, 1, 'the loss is told once');
 $holder->close;
 unlike(slurp_file($one->logfile), qr/no transaction in progress/, 'it ends no transaction that it has not begun');
