@@ -37,7 +37,8 @@ static const char help[] =
 "\n"
 "TIME is a number and ms, s (default), min, h or d.  INTERVAL and PERIOD are\n"
 "intervals of PostgreSQL.  The program has the lock's name and fencing token in\n"
-"its environment, as ZKLOCK_NAME and ZKLOCK_TOKEN.\n"
+"its environment, as ZKLOCK_NAME and ZKLOCK_TOKEN.  What it leaves running when it\n"
+"ends is ended, too, before the lock is given up.\n"
 "\n"
 "The exit status is that of the program, or 75 if the lock was not to be had.\n";
 

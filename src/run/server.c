@@ -225,6 +225,14 @@ zkl_server_end(void)
 		(void) PQcancel(cancel, error, sizeof(error));
 		PQfreeCancel(cancel);
 	}
+	zkl_server_drop();
+}
+
+void
+zkl_server_drop(void)
+{
+	PQclear(last_result);
+	last_result = NULL;
 	PQfinish(connection);
 	connection = NULL;
 	busy = false;

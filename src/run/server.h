@@ -51,4 +51,7 @@ extern int64_t zkl_server_timer(void);
 /* Cancels the statement, if there is one, and ends the connection. */
 extern void zkl_server_end(void);
 
+/* Ends the connection without a word.  zkl_server_begin() makes another one. */
+extern void zkl_server_drop(void);
+
 #endif							/* ZKL_RUN_SERVER_H */
