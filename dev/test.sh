@@ -508,6 +508,30 @@ add_layer() {
 	esac
 }
 
+# For tests of programs that make cgroups: moves the tests to where only root can make
+# one, beside one in which the user can.  Without cgroups of version 2, or if they are
+# not ours to make, the tests stay where they are.
+make_cgroup() {
+	local top
+	[ "$(id -u)" = 0 ] || return 0
+	top=$(findmnt -n -t cgroup2 -o TARGET | head -n 1)
+	[ -n "$top" ] || return 0
+	parent=$top$(sed -n 's/^0:://p' /proc/self/cgroup)
+	cgroup=${parent%/}/zklock-tests.$$
+	if mkdir "$cgroup" "$cgroup/tests" "$cgroup/own" 2>/dev/null &&
+		chown "$run_user" "$cgroup"/{,own/}cgroup.procs "$cgroup/own" &&
+		echo $$ >"$cgroup/tests/cgroup.procs"; then
+		export ZKLOCK_TEST_CGROUP=$cgroup/own
+	fi 2>/dev/null
+	trap leave_cgroup EXIT
+}
+
+leave_cgroup() {
+	echo $$ >"$parent/cgroup.procs" || true
+	# What tests have killed may not be collected yet.
+	rmdir "$cgroup/tests" "$cgroup/own" "$cgroup" || true
+} 2>/dev/null
+
 # Shows what failed, removes what nobody needs, and says the result.
 finish() {
 	local log
@@ -575,6 +599,7 @@ main() {
 	choose_user
 	prepare_work_dir
 	trap interrupt INT TERM
+	make_cgroup
 	case $layers in *makefile* | *regress* | *isolation* | *tap* | *chaos* | *tls* | *monitoring* | *patroni* | *valgrind*) build ;; esac
 	for layer in $layers; do
 		case $layer in

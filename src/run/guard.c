@@ -42,6 +42,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "run/cgroup.h"
 #include "run/clock.h"
 #include "run/family.h"
 #include "run/guard.h"
@@ -138,11 +139,13 @@ signal_all(int signo)
 	pid_t		group = atomic_load(&shared->group);
 	bool		any;
 
+	if (signo == SIGKILL)
+		zkl_cgroup_kill();
 	any = group > 0 && kill(-group, signo) == 0;
 	return zkl_family_signal(&f, signo, signo == SIGKILL ? 0 : group) > 0 || any;
 }
 
-/* Who became another user, as with sudo, cannot be ended. */
+/* Nothing but a cgroup can end who became another user, as with sudo. */
 static void
 tell_of_denied(void)
 {
@@ -295,6 +298,7 @@ end_all(void)
 		wake_outer();
 		(void) poll(NULL, 0, AGAIN_MS);
 	} while (reap());
+	zkl_cgroup_remove();
 	_exit(0);
 }
 
@@ -345,6 +349,7 @@ static void
 become_program(char **words, pid_t parent)
 {
 	set_group(getpid());
+	zkl_cgroup_enter();
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
@@ -436,6 +441,7 @@ zkl_guard_start(char **words, const char *lock, const char *token)
 	setenv("ZKLOCK_NAME", lock, 1);
 	setenv("ZKLOCK_TOKEN", token, 1);
 	zkl_family_begin();
+	zkl_cgroup_make();
 	atomic_store(&shared->run, getpid());
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (pipe2(life, O_CLOEXEC) != 0 || pipe2(news, O_CLOEXEC) != 0 || !start_guard(words))
@@ -516,7 +522,7 @@ zkl_guard_is_over(void)
 {
 	ZklFamily	f = family();
 
-	return news[0] < 0 && zkl_family_signal(&f, 0, 0) == 0;
+	return news[0] < 0 && zkl_family_signal(&f, 0, 0) == 0 && zkl_cgroup_is_empty();
 }
 
 void
@@ -531,6 +537,7 @@ zkl_guard_finish(void)
 		kill(outer, SIGKILL);
 		waitpid(outer, NULL, 0);
 	}
+	zkl_cgroup_remove();
 }
 
 void
