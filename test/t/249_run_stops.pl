@@ -3,7 +3,7 @@
 # does not begin before the first one is dead.  And a session that was told a time, and is
 # terminated.
 #
-# ZKLOCK_ROUNDS=50 does each of them so often, and says how close they came.
+# ROUNDS=50 does each of them so often, and says how close they came.
 
 use strict;
 use warnings;
@@ -15,7 +15,7 @@ use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
 use PostgreSQL::Test::Utils;
 use ZklockTest;
 
-my $rounds = $ENV{ZKLOCK_ROUNDS} // 1;
+my $rounds = $ENV{ROUNDS} // 1;
 my $test = ZklockTest->new(session_timeout => '4s', init => { allows_streaming => 1 });
 my ($one, $two) = $test->nodes;
 my $dir = PostgreSQL::Test::Utils::tempdir();
