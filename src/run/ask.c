@@ -16,7 +16,6 @@
 #include "run/server.h"
 #include "run/signals.h"
 
-#define NO_PERMISSION	77		/* of sysexits.h */
 #define LAST_WORD_MS	10000
 #define MOST_SLEEP_MS	60000
 
@@ -61,13 +60,33 @@ zkl_ask_has_sqlstate(const PGresult *result, const char *sqlstate)
 	return found != NULL && strncmp(found, sqlstate, strlen(sqlstate)) == 0;
 }
 
+/* Others have the lock; the request or its server is wrong; or nobody knows. */
 void
 zkl_ask_fail(const PGresult *result)
 {
+	static const struct
+	{
+		const char *sqlstate;	/* its beginning */
+		int			status;
+	}			meanings[] = {
+		{"55P03", ZKL_RUN_BUSY},
+		{"22", ZKL_RUN_USAGE},
+		{"42501", ZKL_RUN_NO_PERMISSION},
+		{"42", ZKL_RUN_CONFIGURATION}, /* no extension here, or an old one */
+		{"0A", ZKL_RUN_CONFIGURATION},
+	};
+	int			status = ZKL_RUN_UNAVAILABLE;
+	size_t		i;
+
 	zkl_options_say("%s", zkl_ask_words(result));
-	if (zkl_ask_has_sqlstate(result, "22"))
-		zkl_ask_leave(ZKL_RUN_USAGE);
-	zkl_ask_leave(zkl_ask_has_sqlstate(result, "42501") ? NO_PERMISSION : ZKL_RUN_NOT_TO_BE_HAD);
+	for (i = 0; i < sizeof(meanings) / sizeof(*meanings); i++)
+	{
+		if (!zkl_ask_has_sqlstate(result, meanings[i].sqlstate))
+			continue;
+		status = meanings[i].status;
+		break;
+	}
+	zkl_ask_leave(status);
 }
 
 void
@@ -147,7 +166,7 @@ zkl_ask_or_leave(const char *sql, int n, const char *const *values)
 	ExecStatusType status = PQresultStatus(result);
 
 	if (result == NULL)
-		zkl_ask_leave(ZKL_RUN_NOT_TO_BE_HAD);
+		zkl_ask_leave(ZKL_RUN_UNAVAILABLE);
 	if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
 		zkl_ask_fail(result);
 	return result;

@@ -6,10 +6,10 @@
  *
  * The lock is a reservation, which outlasts the connection: so the program goes on while
  * zklock-run connects again.  A statement renews it every twelfth of the session
- * timeout, and tells for how long nobody else can have the lock.  That time counts
- * from when the statement was sent: an answer that comes late makes it no longer.  Then
- * the program must be dead, whatever has become of the server and of zklock-run: guard.c
- * sees to that.
+ * timeout, and is answered when ZooKeeper has just confirmed it.  The next one tells for
+ * how long nobody else can have the lock.  That time counts from when the statement was
+ * sent: an answer that comes late makes it no longer.  Then the program must be dead,
+ * whatever has become of the server and of zklock-run: guard.c sees to that.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,10 +30,18 @@ static int64_t duration_ms;
 static char token[32];
 static int64_t limit = ZKL_RUN_NEVER;	/* of the program */
 
-/* The renewal that is under way */
-static int64_t sent_at;
+/* The renewal that is under way, and the question behind it */
+typedef enum
+{
+	NOTHING,
+	RENEWAL,
+	QUESTION
+} Asked;
+
+static Asked asked = NOTHING;
+static int64_t renewed_at;		/* the last renewal was sent, or answered */
+static int64_t sent_at;			/* the question */
 static int64_t sure_until;
-static bool asked = false;
 static bool gone = false;		/* nothing is left to renew */
 
 static int64_t
@@ -47,17 +55,21 @@ earliest(int64_t a, int64_t b)
 static void
 read_session_timeout(void)
 {
+	const char *intervals[] = {options->timeout, options->period};
 	PGresult   *result;
 
 	/* If zklock-run is gone, its session must not go on waiting for the lock. */
 	PQclear(zkl_ask_or_leave("SET client_connection_check_interval = '1s'", 0, NULL));
+
+	/* Nor is anything asked for if an interval is none. */
+	PQclear(zkl_ask_or_leave("SELECT $1::pg_catalog.interval, $2::pg_catalog.interval", 2, intervals));
 	result =
 		zkl_ask_or_leave("SELECT setting FROM pg_catalog.pg_settings WHERE name = 'zklock.session_timeout'",
 						 0, NULL);
 	if (PQntuples(result) != 1)
 	{
 		zkl_options_say("zklock is not loaded by that server: see \"shared_preload_libraries\"");
-		zkl_ask_leave(ZKL_RUN_NOT_TO_BE_HAD);
+		zkl_ask_leave(ZKL_RUN_CONFIGURATION);
 	}
 	timeout_ms = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
 	PQclear(result);
@@ -77,57 +89,81 @@ take_token(PGresult *result)
 	PQclear(result);
 }
 
-/* Who has the lock, if the role may know that */
+/* Asks only if the role may know that: a refusal would be an error in the server's log. */
+static bool
+may_look(int64_t until)
+{
+	PGresult   *result = zkl_ask_until(until,
+									   "SELECT pg_catalog.has_function_privilege('zk_queue(text)', 'EXECUTE')",
+									   0, NULL);
+	bool		may = PQresultStatus(result) == PGRES_TUPLES_OK &&
+	PQgetvalue(result, 0, 0)[0] == 't';
+
+	PQclear(result);
+	return may;
+}
+
+/* Who has the lock, as far as the role may see it */
 static void
 say_who_has_it(const char *what)
 {
 	const char *values[] = {options->lock};
-	PGresult   *result = zkl_ask_until(zkl_clock_ms() + LAST_WORD_MS,
-									   "SELECT server, pid, usename FROM zk_queue($1) WHERE granted LIMIT 1",
-									   1, values);
+	int64_t		until = zkl_clock_ms() + LAST_WORD_MS;
+	PGresult   *result = NULL;
 
-	if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1)
-		zkl_options_say("%s \"%s\": process %s of server \"%s\" (user \"%s\") has it", what,
-						options->lock, PQgetvalue(result, 0, 1), PQgetvalue(result, 0, 0),
-						PQgetvalue(result, 0, 2));
+	if (may_look(until))
+		result = zkl_ask_until(until,
+							   "SELECT pg_catalog.concat_ws(', ', 'server \"' || server || '\"', 'process ' || pid, 'user \"' || usename || '\"')"
+							   " FROM zk_queue($1) WHERE granted LIMIT 1", 1, values);
+	if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&
+		PQgetvalue(result, 0, 0)[0] != '\0')
+		zkl_options_say("%s \"%s\", which another one has: %s", what, options->lock,
+						PQgetvalue(result, 0, 0));
 	else
-		zkl_options_say("%s \"%s\"", what, options->lock);
+		zkl_options_say("%s \"%s\", which another one has", what, options->lock);
 	PQclear(result);
 }
 
-/* First a look whether it is free. */
+/* First a look whether it is free: that is no error in the server's log. */
 static void
 get_token(void)
 {
-	const char *values[] = {options->lock, duration, "0"};
-	PGresult   *result = zkl_ask_until(ZKL_RUN_NEVER, "SELECT zk_reserve($1, $2, $3)", 3, values);
+	const char *values[] = {options->lock, duration, options->timeout};
+	PGresult   *result = zkl_ask_or_leave("SELECT zk_try_reserve($1, $2)", 2, values);
 	bool		may_wait = options->timeout == NULL || strcmp(options->timeout, "0") != 0;
 
-	if (result != NULL && PQresultStatus(result) == PGRES_TUPLES_OK)
+	if (!PQgetisnull(result, 0, 0))
 	{
 		take_token(result);
 		return;
 	}
-	if (result == NULL)
-		zkl_ask_leave(ZKL_RUN_NOT_TO_BE_HAD);
-	if (!zkl_ask_has_sqlstate(result, "55P03"))
-		zkl_ask_fail(result);
 	PQclear(result);
-	if (!options->quiet || !may_wait)
+	if (!options->quiet)
 		say_who_has_it(may_wait ? "waits for" : "could not get");
 	if (!may_wait)
-		zkl_ask_leave(ZKL_RUN_NOT_TO_BE_HAD);
-	values[2] = options->timeout;
+		zkl_ask_leave(ZKL_RUN_BUSY);
 	take_token(zkl_ask_or_leave("CALL zk_await_reservation($1, $2, $3, NULL)", 3, values));
 }
 
 /* ---- while it runs ---- */
 
+/*
+ * How long before its end the program is told, if the lock cannot be kept.  By default
+ * that is short: a longer one ends programs for a pause that they would have survived.
+ */
+static int64_t
+lost_grace(void)
+{
+	if (options->lost_grace_ms < 0)
+		return timeout_ms / 24;
+	return earliest(options->lost_grace_ms, timeout_ms / 4);
+}
+
 /* The program is to be dead as long before the lock is not sure as signals may take. */
 static void
 set_deadlines(void)
 {
-	int64_t		grace = earliest(options->grace_ms, timeout_ms / 4);
+	int64_t		grace = lost_grace();
 
 	if (gone)
 		return;
@@ -141,11 +177,20 @@ send_renewal(void)
 {
 	const char *values[] = {options->lock, token, duration};
 
+	renewed_at = zkl_clock_ms();
+	asked = RENEWAL;
+	zkl_server_ask("SELECT NULLIF(zk_renew_reservation($1, $2, $3), false)", 3, values);
+}
+
+static void
+send_question(void)
+{
+	const char *values[] = {options->lock, token};
+
 	sent_at = zkl_clock_ms();
-	asked = true;
-	zkl_server_ask("SELECT CASE WHEN zk_renew_reservation($1, $2, $3)"
-				   " THEN (extract(epoch FROM zk_assert_lock($1, $2)) * 1000)::pg_catalog.int8 END",
-				   3, values);
+	asked = QUESTION;
+	zkl_server_ask("SELECT (extract(epoch FROM zk_assert_lock($1, $2)) * 1000)::pg_catalog.int8",
+				   2, values);
 }
 
 /*
@@ -156,22 +201,30 @@ static void
 take_loss(void)
 {
 	int64_t		now = zkl_clock_ms();
-	int64_t		grace = earliest(options->grace_ms, timeout_ms / 4);
+	int64_t		grace = lost_grace();
 
 	gone = true;
 	zkl_options_say("the reservation of \"%s\" is gone", options->lock);
 	zkl_guard_set_deadlines(now, earliest(sure_until, now + grace));
 }
 
-/* A renewal that failed changes nothing: the next one may not. */
+/* A renewal, or question, that failed changes nothing: the next one may not. */
 static void
-take_renewal(PGresult *result)
+take_answer(PGresult *result)
 {
-	asked = false;
+	Asked		answered = asked;
+
+	asked = NOTHING;
 	if (PQresultStatus(result) != PGRES_TUPLES_OK)
 		zkl_options_say("could not renew \"%s\": %s", options->lock, zkl_ask_words(result));
 	else if (PQgetisnull(result, 0, 0))
 		take_loss();
+	else if (answered == RENEWAL)
+	{
+		renewed_at = zkl_clock_ms();
+		if (zkl_server_is_ready())
+			send_question();
+	}
 	else
 	{
 		int64_t		sure_ms = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
@@ -190,32 +243,31 @@ zkl_holding_keep(void)
 	int64_t		next;
 
 	if (result != NULL)
-		take_renewal(result);
+		take_answer(result);
 	if (zkl_server_has_broken(&why))
 	{
 		zkl_options_say("connects again: %s", why);
-		asked = false;
+		asked = NOTHING;
 	}
-	zkl_server_expect(timeout_ms / 8);
+	zkl_server_expect(timeout_ms / 6);
 	next = zkl_guard_enforce();
-	if (!gone && !asked && zkl_server_is_ready())
+	if (!gone && asked == NOTHING && zkl_server_is_ready())
 	{
-		if (zkl_clock_ms() >= sent_at + timeout_ms / 12)
+		if (zkl_clock_ms() >= renewed_at + timeout_ms / 12)
 			send_renewal();
-		next = earliest(next, sent_at + timeout_ms / 12);
+		next = earliest(next, renewed_at + timeout_ms / 12);
 	}
 	else
 		next = earliest(next, zkl_clock_ms() + timeout_ms / 16);
 	zkl_ask_wait(next);
 }
 
-/* The first renewal tells for how long the reservation is sure. */
-void
-zkl_holding_prove(void)
+/* The answer to what was just sent; an error, or none, ends zklock-run. */
+static PGresult *
+await_answer(void)
 {
 	PGresult   *result = NULL;
 
-	send_renewal();
 	while (result == NULL)
 	{
 		const char *why;
@@ -225,20 +277,36 @@ zkl_holding_prove(void)
 		if (zkl_server_has_broken(&why))
 		{
 			zkl_options_say("%s", why);
-			zkl_ask_leave(ZKL_RUN_NOT_TO_BE_HAD);
+			zkl_ask_leave(ZKL_RUN_UNAVAILABLE);
 		}
 		if (result == NULL)
 			zkl_ask_wait(ZKL_RUN_NEVER);
 	}
-	if (PQresultStatus(result) != PGRES_TUPLES_OK || PQgetisnull(result, 0, 0))
+	if (PQresultStatus(result) != PGRES_TUPLES_OK)
 	{
-		zkl_options_say("%s", PQresultStatus(result) != PGRES_TUPLES_OK ? zkl_ask_words(result) :
-						"the reservation is gone");
-		zkl_ask_leave(ZKL_RUN_NOT_TO_BE_HAD);
+		zkl_options_say("%s", zkl_ask_words(result));
+		zkl_ask_leave(ZKL_RUN_UNAVAILABLE);
 	}
+	if (PQgetisnull(result, 0, 0))
+	{
+		zkl_options_say("the reservation is gone");
+		zkl_ask_leave(ZKL_RUN_UNAVAILABLE);
+	}
+	return result;
+}
+
+/* The first renewal tells for how long the reservation is sure. */
+void
+zkl_holding_prove(void)
+{
+	PGresult   *result;
+
+	send_renewal();
+	take_answer(await_answer());
+	result = await_answer();
 	if (options->at_most_ms != 0)
 		limit = zkl_clock_ms() + options->at_most_ms;
-	take_renewal(result);
+	take_answer(result);
 }
 
 void
@@ -273,7 +341,7 @@ void
 zkl_holding_pause(void)
 {
 	zkl_server_drop();
-	asked = false;
+	asked = NOTHING;
 }
 
 void

@@ -29,8 +29,9 @@ static const char help[] =
 "      --zone=ZONE          time zone of the period (default: UTC)\n"
 "      --guarantee=WORD     at_most_once (default), or at_least_once\n"
 "      --at-most=TIME       end the program after that time\n"
-"      --grace=TIME         time between SIGTERM and SIGKILL (default: 10s)\n"
-"      --quiet              do not say for whom it waits\n"
+"      --grace=TIME         time between SIGTERM and SIGKILL (default: 10s, or if\n"
+"                           the lock cannot be kept, a 24th of the session timeout)\n"
+"      --quiet              say nothing of others that have the lock\n"
 "  -h, --host=HOST, -p, --port=PORT, -U, --username=NAME, -d, --dbname=DBNAME\n"
 "                           connection, as for psql\n"
 "  -V, --version, -?, --help\n"
@@ -40,7 +41,8 @@ static const char help[] =
 "its environment, as ZKLOCK_NAME and ZKLOCK_TOKEN.  What it leaves running when it\n"
 "ends is ended, too, before the lock is given up.\n"
 "\n"
-"The exit status is that of the program, or 75 if the lock was not to be had.\n";
+"The exit status is that of the program; or 75 if another one has the lock, 69 if\n"
+"that could not be found out, 64, 77 or 78 if it cannot be had.\n";
 
 void
 zkl_options_say(const char *format,...)
@@ -146,7 +148,7 @@ take_option(ZklRunOptions *o, int option, char *argument)
 				refuse("--at-most must be positive%s", "");
 			break;
 		case GRACE:
-			o->grace_ms = read_time("grace", argument);
+			o->grace_ms = o->lost_grace_ms = read_time("grace", argument);
 			break;
 		case QUIET:
 			o->quiet = true;
@@ -180,7 +182,7 @@ is_help(const char *argument)
 ZklRunOptions
 zkl_options_read(int argc, char **argv)
 {
-	ZklRunOptions o = {.zone = "UTC",.grace_ms = DEFAULT_GRACE_MS};
+	ZklRunOptions o = {.zone = "UTC",.grace_ms = DEFAULT_GRACE_MS,.lost_grace_ms = -1};
 	bool		of_period = false;
 	int			option;
 

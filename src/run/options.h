@@ -10,7 +10,10 @@
 
 /* Exit codes: those of sysexits.h, and of shells */
 #define ZKL_RUN_USAGE			64
-#define ZKL_RUN_NOT_TO_BE_HAD	75
+#define ZKL_RUN_UNAVAILABLE		69	/* nobody knows whether it is to be had */
+#define ZKL_RUN_BUSY			75
+#define ZKL_RUN_NO_PERMISSION	77
+#define ZKL_RUN_CONFIGURATION	78
 #define ZKL_RUN_NOT_EXECUTABLE	126
 #define ZKL_RUN_NOT_FOUND		127
 
@@ -30,7 +33,9 @@ typedef struct ZklRunOptions
 	const char *zone;
 	bool		at_least_once;
 	int64_t		at_most_ms;		/* 0: no limit */
-	int64_t		grace_ms;
+	int64_t		grace_ms;		/* behind --at-most */
+	int64_t		lost_grace_ms;	/* when the lock cannot be kept; -1: the
+								 * default */
 	bool		quiet;
 } ZklRunOptions;
 

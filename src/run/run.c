@@ -193,6 +193,6 @@ main(int argc, char **argv)
 	status = watch();
 	zkl_guard_finish();
 	if (status == 0 && !record_run(zkl_clock_ms() + LAST_WORD_MS))
-		status = ZKL_RUN_NOT_TO_BE_HAD;
+		status = ZKL_RUN_UNAVAILABLE;
 	zkl_ask_leave(status);
 }

@@ -22,7 +22,7 @@ my $dir = PostgreSQL::Test::Utils::tempdir();
 
 $one->safe_psql('postgres', 'CREATE ROLE batch LOGIN');
 $two->safe_psql('postgres', 'CREATE ROLE batch LOGIN');
-$_->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION zk_reserve, zk_lock TO batch;'
+$_->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION zk_try_reserve, zk_lock TO batch;'
 	  . ' GRANT EXECUTE ON PROCEDURE zk_await_reservation TO batch')
   foreach $one, $two;
 

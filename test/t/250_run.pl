@@ -64,7 +64,7 @@ foreach my $args (sort keys %bad)
 is($test->look($one, "SELECT count(*) FROM zk_locks WHERE state = 'kept'"),
 	0, 'no reservation is left of them, either');
 ($status, $out, $err) = run_it($one, '-U', 'nobody', '/run', '--', 'true');
-is($status, 75, 'no such role');
+is($status, 69, 'no such role: nobody knows who has the lock');
 like($err, qr/role "nobody" does not exist/, 'it says so');
 $one->safe_psql('postgres', 'CREATE ROLE weak LOGIN');
 ($status, $out, $err) = run_it($one, '-U', 'weak', '/run', '--', 'true');
@@ -80,7 +80,10 @@ my $holder = $test->session($two);
 $holder->query("SELECT zk_lock('/run')");
 ($status, $out, $err) = run_it($one, '--try', '/run', '--', 'true');
 is($status, 75, '--try: the lock is not to be had');
-like($err, qr/could not get "\/run": process \d+ of server "server2" .* has it/, 'it says who has it');
+like($err, qr/could not get "\/run", which another one has: server "server2", process \d+, user/, 'it says who has it');
+($status, $out, $err) = run_it($one, '--try', '--quiet', '/run', '--', 'true');
+is("$status|$out$err", '75|', '--quiet: and says nothing');
+unlike(slurp_file($one->logfile), qr/ERROR:  .*"\/run"/, 'which is no error in the log');
 ($status, $out, $err) = run_it($one, '--timeout=300ms', '/run', '--', 'true');
 is($status, 75, '--timeout: nor in that time');
 my $waiter = start($one, '/run', '--', job('waiter', 0.1));
@@ -89,7 +92,7 @@ $test->look_until($one,
 	"SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CALL zk_await_reservation%'"
 	  . " AND state = 'active' AND backend_xmin IS NULL",
 	1, 'its wait has no snapshot');
-like($waiter->look->err, qr{waits for "/run": process \d+ of server "server2"}, 'it says for whom it waits');
+like($waiter->look->err, qr{waits for "/run", which another one has: server "server2", process \d+}, 'it says for whom it waits');
 my $given_up = start($one, '--quiet', '/run', '--', 'true');
 $test->wait_waiting($one, '/run', 2);
 kill 'TERM', $given_up->pid;

@@ -18,7 +18,7 @@ my $dir = PostgreSQL::Test::Utils::tempdir();
 my $jobs = LockedProgram->new("$dir/log");
 $_->safe_psql('postgres', <<'EOS') foreach $one, $two;
 CREATE ROLE batch LOGIN;
-GRANT EXECUTE ON FUNCTION zk_reserve TO batch;
+GRANT EXECUTE ON FUNCTION zk_try_reserve TO batch;
 GRANT EXECUTE ON PROCEDURE zk_await_reservation TO batch;
 EOS
 
