@@ -82,7 +82,7 @@ sub renewals
 {
 	return $test->look($one,
 		"SELECT coalesce(max(extract(epoch FROM query_start)), 0) FROM pg_stat_activity"
-		  . " WHERE usename = 'batch' AND query LIKE '%zk_renew_reservation(%'");
+		  . " WHERE usename = 'batch'");
 }
 
 $typed = "$reader; echo status=\$?\n";
