@@ -278,7 +278,7 @@ unanswered_publication(void)
 
 /*
  * A publication goes in a batch, behind all else and ahead of those that come: alone,
- * its delete could come late, and take the next one of that name.
+ * its delete could come behind the listing that is to tell what became of it.
  */
 static void
 order_of_publications(void)
