@@ -268,6 +268,56 @@ name_taken(void)
 	pair_finish(&p);
 }
 
+/*
+ * A znode whose name is an id alone, and anything else, is no publication: it neither
+ * counts, nor is it deleted.
+ */
+static void
+other_names(void)
+{
+	static const char *const names[] = {"", "anything"};
+	size_t		i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	{
+		Pair		p = pair_make();
+		char		data[ZKL_MAX_WAIT_DATA + 1];
+		const Node *node;
+		char	   *end;
+
+		pair_publish_other(&p);
+		node = tree_find(p.published);
+		snprintf(data, sizeof(data), "%.*s", (int) node->length, node->data);
+		end = strrchr(p.published, '/') + 1;
+		CHECK_INT(model_delete(&p.w->zk, p.published), ZKL_RC_OK);
+		strcpy(names[i][0] == '\0' ? end + ZKL_UUID_TEXT : end, names[i]);
+		CHECK_INT(model_create(&p.w->zk, p.published, false, PAIR_OTHER, data, NULL),
+				  ZKL_RC_OK);
+		world_sleep(p.w, 3 * PAIR_PATIENCE);
+		CHECK(world_waits(p.w, p.b));
+		CHECK_INT(pair_publications(), 1);
+		CHECK_INT(model_delete(&p.w->zk, p.published), ZKL_RC_OK);
+		pair_finish(&p);
+	}
+}
+
+/* ZooKeeper does not delete a publication: that is tried again after a while. */
+static void
+retraction_refused(void)
+{
+	Pair		p = pair_make();
+
+	pair_wait_long(&p);
+	p.w->zk.no_write = ZKL_WAITS_DIRECTORY "/";
+	world_release(p.w, p.b);
+	world_sleep(p.w, 10 * PAIR_PATIENCE);
+	CHECK_INT(pair_publications(), 1);
+	p.w->zk.no_write = NULL;
+	world_sleep(p.w, 10 * PAIR_PATIENCE);
+	CHECK_INT(pair_publications(), 0);
+	pair_finish(&p);
+}
+
 /* An operator breaks our hold: its znode goes without us. */
 static void
 broken(void)
@@ -570,6 +620,8 @@ main(void)
 	RUN(deleted_by_others);
 	RUN(made_by_others);
 	RUN(name_taken);
+	RUN(other_names);
+	RUN(retraction_refused);
 	RUN(broken);
 	RUN(given_up);
 	RUN(lost_verdict);
