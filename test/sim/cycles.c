@@ -26,11 +26,12 @@ cycles_begin(void)
 	memset(cycles.holder, 0xff, sizeof(cycles.holder));
 	cycles.on = splitmix64(&state) % (base.profile == PROFILE_HOT ? 2 : 4) == 0;
 	cycles.wing = cycles.on || splitmix64(&state) % 2 == 0;
+	cycles.disturbed = splitmix64(&state) % 2 == 0;
 	if (!cycles.on)
 		return;
 	cycles.patience = ens.timeout / DRAW(20, 10, 5);
-	cycles.nlocal = (int) DRAW(0, 1, 2);
-	cycles.local = (int) DRAW(20, 40);
+	cycles.nlocal = (int) DRAW(0, 1, 2, 2);
+	cycles.local = (int) DRAW(20, 40, 60);
 	if (hosts.semaphore < 0)
 		hosts.nlocks = (int) DRAW(2, 3);
 	if (base.profile == PROFILE_HOT)
@@ -227,8 +228,10 @@ void
 cycles_searched(const Host *h)
 {
 	Backend    *waiter = NULL;
-	Backend    *b = base.calm || cycles.nlocal == 0 ? NULL : some_dependent(h, &waiter);
+	Backend    *b = NULL;
 
+	if (cycles.disturbed && cycles.nlocal > 0 && !base.calm)
+		b = some_dependent(h, &waiter);
 	if (b == NULL)
 		return;
 	b->at = b->give_up_at = base.now + some_delay(8 * ens.net);

@@ -19,6 +19,7 @@ typedef struct Cycles
 	bool		on;
 	bool		wing;			/* the cores can find deadlocks; if there can
 								 * be none, they need not */
+	bool		disturbed;		/* its searches are: see below */
 	Time		patience;		/* of a wait, until it is published */
 	int			nlocal;
 	int			local;			/* of 100 demands of a holder */
@@ -48,8 +49,8 @@ extern void local_crash(int host);
 extern void local_look(Backend *b);
 
 /*
- * The worker lists all publications, mostly for a search: before that comes to its end,
- * a session gives up its wait in PostgreSQL, and the host has looked again.
+ * The worker lists all publications, mostly for a search.  In some seeds a session gives
+ * up its wait in PostgreSQL before that comes to its end, and the host looks again.
  */
 extern void cycles_searched(const Host *h);
 
