@@ -15,7 +15,7 @@
 #include "postgres.h"
 
 #include "backend/backend_slot.h"
-#include "pgstat.h"
+#include "backend/promise.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
@@ -23,8 +23,6 @@
 #include "shared/lease.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
-#include "storage/ipc.h"
-#include "storage/pmsignal.h"
 
 /* How often what sessions do without the worker wakes it, to be counted */
 #define COUNTED_MS	100
@@ -223,18 +221,6 @@ zkl_backend_slot_submit(int slotno, bool more)
 }
 
 /*
- * Whether the client wants it so: it releases a lock, ends its transaction, or says
- * good-bye.  Else its process ends for another reason, such as a signal, a timeout or
- * a connection that is lost.
- */
-static bool
-is_by_holder(void)
-{
-	return !proc_exit_inprogress ||
-		(pgStatSessionEndCause == DISCONNECT_NORMAL && PostmasterIsAlive());
-}
-
-/*
  * What was promised outlives the holder's process.  That is so of a lock that is
  * lost, too: its znode may be there still.
  */
@@ -247,7 +233,7 @@ zkl_backend_slot_release(int slotno)
 	bool		cached;
 	bool		solitary;
 	bool		kept;
-	bool		by_holder = is_by_holder();
+	bool		by_holder = zkl_promise_ends_by_holder(slotno);
 
 	SpinLockAcquire(&slot->s_mutex);
 	left = slot->s_state;
@@ -272,48 +258,6 @@ zkl_backend_slot_release(int slotno)
 	zkl_dirty_set(slotno, left == ZKL_SLOT_GRANTED && solitary ?
 				  ZKL_WAKE_AT_LEISURE : ZKL_WAKE_NOW);
 	return left;
-}
-
-/* A reservation has no holder; a lock whose end has been set earlier goes on. */
-bool
-zkl_backend_slot_promise(int slotno, uint32 generation, int64 token, int64 *until)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-	int64		now = zkl_boottime_ms();
-	bool		held;
-
-	SpinLockAcquire(&slot->s_mutex);
-	held = slot->s_answer.token == token &&
-		zkl_lease_same_generation(slot->s_record.generation, generation);
-	if (slot->s_state == ZKL_SLOT_RELEASED)
-	{
-		held = held && slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION &&
-			!zkl_slot_is_lost_kept(slot);
-		*until = Min(*until, slot->s_keep_until);
-	}
-	else
-	{
-		held = held && slot->s_state == ZKL_SLOT_GRANTED;
-		if (slot->s_until != 0)
-			*until = Min(*until, slot->s_until);
-	}
-	held = held && *until > now;
-	if (held)
-		slot->s_promised_until = Max(slot->s_promised_until, *until);
-	SpinLockRelease(&slot->s_mutex);
-	return held;
-}
-
-void
-zkl_backend_slot_tell_loss(int slotno, int64 token)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	if (zkl_slot_is_lost_kept(slot) && slot->s_answer.token == token)
-		slot->s_lost_until = 0;
-	SpinLockRelease(&slot->s_mutex);
-	zkl_dirty_set(slotno, ZKL_WAKE_AT_LEISURE);
 }
 
 void
@@ -568,23 +512,6 @@ zkl_backend_slot_count_kept(uint64 claimer, int harmless)
 	}
 	most_kept = kept;
 	return kept;
-}
-
-/* A glance, without the mutexes: it is a limit against accidents. */
-int
-zkl_backend_slot_count_of_role(Oid roleid)
-{
-	int			n = 0;
-	int			i;
-
-	for (i = 0; i < zkl_control->ctl_nrequests; i++)
-	{
-		ZklSlotState state = zkl_slot_peek(i);
-
-		n += state > ZKL_SLOT_CLAIMED && state != ZKL_SLOT_CACHED &&
-			zkl_slots[i].s_request.roleid == roleid;
-	}
-	return n;
 }
 
 bool

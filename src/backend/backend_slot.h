@@ -59,17 +59,6 @@ extern void zkl_backend_slot_submit(int slotno, bool more);
  */
 extern ZklSlotState zkl_backend_slot_release(int slotno);
 
-/*
- * Writes down that somebody is about to be told that nobody else gets the lock before
- * *until, in ms of boottime.h; *until is less if the hold or the reservation ends
- * before.  False, and nothing is promised: it is over, lost, or another one's.
- */
-extern bool zkl_backend_slot_promise(int slotno, uint32 generation, int64 token,
-									 int64 *until);
-
-/* Somebody is about to be told that a reservation is lost: its slot may go. */
-extern void zkl_backend_slot_tell_loss(int slotno, int64 token);
-
 /* Sets s_holder.timed_out of a WAITING try, and has the worker look at the slot. */
 extern void zkl_backend_slot_time_out(int slotno);
 
@@ -94,9 +83,6 @@ extern void zkl_backend_slot_set_holds(int slotno, uint32 holds);
  * which saves looking at all slots.
  */
 extern int	zkl_backend_slot_count_kept(uint64 claimer, int harmless);
-
-/* About how many requests all sessions of a role have, and its reservations */
-extern int	zkl_backend_slot_count_of_role(Oid roleid);
 
 /*
  * Another acquisition of a held lock, with bounds of its own in ms, 0 for none:

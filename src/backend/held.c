@@ -18,6 +18,7 @@
 #include "backend/held.h"
 #include "backend/hold.h"
 #include "backend/lifetime.h"
+#include "backend/promise.h"
 #include "backend/refusal.h"
 #include "backend/text.h"
 #include "miscadmin.h"
@@ -263,9 +264,10 @@ zkl_held_assert(ZklHold *hold)
 		zkl_hold_raise_lost(hold, error);
 	if (now >= until)
 		zkl_refusal_raise_lease_ended(hold->name);
-	if (!zkl_backend_slot_promise(hold->grant.slotno, generation, hold->grant.token, &until))
+	if (!zkl_promise_make(hold->grant.slotno, generation, hold->grant.token, &until))
 	{
-		(void) zkl_hold_is_good(hold, &error);
+		if (zkl_hold_is_good(hold, &error))
+			zkl_refusal_raise_lease_ended(hold->name);
 		zkl_hold_raise_lost(hold, error);
 	}
 	return Max(until - now, 1);

@@ -23,6 +23,7 @@
 #include "backend/commit.h"
 #include "backend/hold.h"
 #include "backend/lifetime.h"
+#include "backend/promise.h"
 #include "backend/statement.h"
 #include "backend/tell.h"
 #include "shared/gate.h"
@@ -45,6 +46,8 @@ end_transaction(XactEvent event)
 	bool		aborted = event == XACT_EVENT_ABORT;
 
 	zkl_commit_end_step(!aborted);
+	if (aborted && zkl_hold_is_any())
+		zkl_promise_note_abort();
 	if (aborted && zkl_hold_is_any() && !proc_exit_inprogress)
 	{
 		zkl_tell_lost();
@@ -123,6 +126,7 @@ release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level,
 static void
 exit_callback(int code, Datum arg)
 {
+	zkl_promise_note_exit(code);
 	zkl_hold_end_all(ZKL_LIFETIME_TRANSACTION);
 	zkl_hold_end_all(ZKL_LIFETIME_SESSION);
 }

@@ -276,26 +276,40 @@ zkl_under_way_check_number(int64 wanted, bool of_session)
 				 hint_at_setting(most)));
 }
 
+/*
+ * What a role has: a glance, without the mutexes, as it is a limit against accidents.
+ * What was just released does not count, nor what no session holds.
+ */
 static int
-requests_per_role(void)
+count_of_role(Oid roleid)
 {
-	int			most = zkl_max_requests_per_role;
+	int			n = 0;
+	int			i;
 
-	if (superuser_arg(GetSessionUserId()))
-		return zkl_control->ctl_nrequests;
-	return most < 0 ? zkl_control->ctl_nrequests / 2 : most;
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		const ZklSlot *slot = &zkl_slots[i];
+		ZklSlotState state = zkl_slot_peek(i);
+
+		n += state > ZKL_SLOT_CLAIMED && state != ZKL_SLOT_CACHED &&
+			(state != ZKL_SLOT_RELEASED || slot->s_keep_until != 0 || slot->s_lost_until != 0) &&
+			slot->s_request.roleid == roleid;
+	}
+	return n;
 }
 
 /* As long as all roles together have no more, none has: then nothing is counted. */
 static void
-check_role(int wanted)
+check_all_of_role(int wanted)
 {
-	int			most = requests_per_role();
+	int			most = zkl_max_requests_per_role < 0 ? zkl_control->ctl_nrequests / 2 :
+	zkl_max_requests_per_role;
 	int			has;
 
-	if (zkl_control->ctl_nrequests - zkl_control_count_free() + wanted <= most)
+	if (zkl_control->ctl_nrequests - zkl_control_count_free() + wanted <= most ||
+		superuser_arg(GetSessionUserId()))
 		return;
-	has = zkl_backend_slot_count_of_role(GetSessionUserId());
+	has = count_of_role(GetSessionUserId());
 	if (has + wanted <= most)
 		return;
 	ereport(ERROR,
@@ -314,7 +328,7 @@ zkl_under_way_check_room(int held, int wanted)
 	int			room = most - held - wanted;
 	int			kept;
 
-	check_role(wanted);
+	check_all_of_role(wanted);
 	if (room >= zkl_backend_slot_count_kept(owner, room))
 		return;
 	kept = zkl_backend_slot_count_kept(owner, -1);

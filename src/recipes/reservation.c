@@ -14,6 +14,7 @@
 #include "backend/backend_slot.h"
 #include "backend/hold.h"
 #include "backend/lifetime.h"
+#include "backend/promise.h"
 #include "backend/refusal.h"
 #include "backend/stall.h"
 #include "backend/text.h"
@@ -200,6 +201,33 @@ confirm(const ZklTarget *lock, const ZklSlot *slot)
 	return until;
 }
 
+/* A superuser who looks does not tell its role. */
+static void
+tell_loss(int slotno, const ZklSlot *slot)
+{
+	if (slot->s_request.roleid == GetSessionUserId())
+		zkl_promise_tell_loss(slotno, slot->s_answer.token);
+}
+
+static void
+check_lost(const ZklTarget *lock, int slotno, const ZklSlot *slot)
+{
+	if (!zkl_slot_is_lost_kept(slot))
+		return;
+	tell_loss(slotno, slot);
+	zkl_refusal_raise_lost(lock->name, NULL, (ZklError) slot->s_answer.error);
+}
+
+pg_noreturn static void
+raise_not_reserved(const ZklTarget *lock, int64 token)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("distributed lock \"%s\" is not reserved with token %lld",
+					zkl_text_for_client(lock->name), (long long) token)));
+	pg_unreachable();
+}
+
 bool
 zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms)
 {
@@ -214,11 +242,12 @@ zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms)
 		return false;
 	if (zkl_slot_is_lost_kept(&slot))
 	{
-		zkl_backend_slot_tell_loss(question.about, token);
+		tell_loss(question.about, &slot);
 		return false;
 	}
 	question.by_other = slot.s_request.roleid != GetSessionUserId();
-	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_answer_timeout_ms(), false);
+	zkl_wait_begin_answer(&at, ZKL_FOREVER,
+						  Max(zkl_status_answer_timeout_ms(), 2 * ZKL_LONGEST_PROOF_MS), false);
 	zkl_wait_for_answer(lock, &question, renewal_context, &at, &answer);
 	if (answer.s_state != ZKL_SLOT_GRANTED)
 		return false;
@@ -236,17 +265,14 @@ zkl_reservation_assert(const ZklTarget *lock, int64 token)
 
 	slotno = find_by_token(lock, token, &slot);
 	if (slotno < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("distributed lock \"%s\" is not reserved with token %lld",
-						zkl_text_for_client(lock->name), (long long) token)));
-	if (zkl_slot_is_lost_kept(&slot))
-	{
-		zkl_backend_slot_tell_loss(slotno, token);
-		zkl_refusal_raise_lost(lock->name, NULL, (ZklError) slot.s_answer.error);
-	}
+		raise_not_reserved(lock, token);
+	check_lost(lock, slotno, &slot);
 	until = confirm(lock, &slot);
-	if (!zkl_backend_slot_promise(slotno, slot.s_record.generation, token, &until))
-		zkl_refusal_raise_lost(lock->name, NULL, ZKL_ERROR_NONE);
-	return Max(until - zkl_boottime_ms(), 1);
+	if (zkl_promise_make(slotno, slot.s_record.generation, token, &until))
+		return Max(until - zkl_boottime_ms(), 1);
+
+	/* It has ended just now. */
+	if (find_by_token(lock, token, &slot) == slotno)
+		check_lost(lock, slotno, &slot);
+	raise_not_reserved(lock, token);
 }

@@ -72,7 +72,7 @@ zkl_ask_fail(const PGresult *result)
 		{"55P03", ZKL_RUN_BUSY},
 		{"22", ZKL_RUN_USAGE},
 		{"42501", ZKL_RUN_NO_PERMISSION},
-		{"42", ZKL_RUN_CONFIGURATION}, /* no extension here, or an old one */
+		{"42", ZKL_RUN_CONFIGURATION},	/* no extension here, or an old one */
 		{"0A", ZKL_RUN_CONFIGURATION},
 	};
 	int			status = ZKL_RUN_UNAVAILABLE;

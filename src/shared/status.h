@@ -122,6 +122,9 @@ extern uint32 zkl_status_timeout_ms(void);
  */
 extern int	zkl_status_answer_timeout_ms(void);
 
+/* A renewal is answered behind a beat, but waits no longer for it, in ms. */
+#define ZKL_LONGEST_PROOF_MS	2000
+
 /* Since when there has been no connection; 0: there is one */
 extern TimestampTz zkl_status_away_since(void);
 

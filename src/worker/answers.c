@@ -153,7 +153,8 @@ note(AheadTask *ahead, const ZklQueued *known)
 		queued->length = (uint32) zkl_from_slots_node_data(&slot, queued->data);
 		if (slot.s_state == ZKL_SLOT_RELEASED &&
 			slot.s_request.lifetime != ZKL_LIFETIME_RESERVATION &&
-			slot.s_promised_until > zkl_boottime_ms())
+			slot.s_promised_until > zkl_boottime_ms() &&
+			slot.s_keep_until <= slot.s_promised_until)
 			queued->kept_until = GetCurrentTimestamp() +
 				(slot.s_promised_until - zkl_boottime_ms()) * 1000;
 	}

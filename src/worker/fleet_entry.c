@@ -77,7 +77,8 @@ typedef struct
 static FleetTask *present = NULL;
 static Facts written = {0};
 static bool anew = false;		/* the znode has a list of other credentials */
-static bool leaving = false;	/* it is to be taken back */
+static bool leaving = false;	/* it is to be taken back ... */
+static bool taken_back = false; /* ... and is gone */
 static uint32 gave_up_on = 0;	/* this connection */
 static uint32 looked_in = 0;	/* this session, by its generation */
 static uint32 looked_on = 0;	/* this connection; 0: the fleet has changed
@@ -390,7 +391,7 @@ take_removal(FleetTask *fleet, int32 rc)
 {
 	if (!zkl_zkapi_is_definite(rc) && rc != ZKL_RC_OK && zkl_operation_retry(&fleet->task))
 		return;
-	memset(&written, 0, sizeof(written));
+	taken_back = true;
 	finish();
 }
 
@@ -407,8 +408,10 @@ zkl_fleet_entry_event(const char *path)
 bool
 zkl_fleet_entry_take_back(void)
 {
+	if (!leaving && present != NULL && !present->task.busy)
+		zkl_operation_pause(&present->task, 0);
 	leaving = true;
-	return written.generation != zkl_control->ctl_status.generation;
+	return taken_back;
 }
 
 /* ---- the task ---- */
@@ -480,15 +483,13 @@ zkl_fleet_entry_tick(bool ready)
 {
 	Facts		facts;
 
-	if (!ready || present != NULL || gave_up_on == zkl_supervisor_generation())
+	if (!ready || present != NULL)
+		return;
+	if (leaving && !taken_back)
+		present = (FleetTask *) zkl_operation_make(&fleet_owner);
+	if (leaving || gave_up_on == zkl_supervisor_generation())
 		return;
 	facts = find_facts();
-	if (leaving)
-	{
-		if (written.generation == facts.generation)
-			present = (FleetTask *) zkl_operation_make(&fleet_owner);
-		return;
-	}
 	if (anew || !same_facts(&facts, &written) || is_to_look(&facts))
 		present = (FleetTask *) zkl_operation_make(&fleet_owner);
 }

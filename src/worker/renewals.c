@@ -102,7 +102,7 @@ submit_renewal(ZklTask *task, const ZklSlot *slot, bool restored)
 		(void) zkl_worker_slot_grant(task->slotno, 0, false);
 		return false;
 	}
-	renewal->until = now + (int64) zkl_status_timeout_ms() * 1000 / 10;
+	renewal->until = now + (int64) Min(zkl_status_timeout_ms() / 10, ZKL_LONGEST_PROOF_MS) * 1000;
 	dlist_push_tail(&waiting, &renewal->node);
 	return true;
 }

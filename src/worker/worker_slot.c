@@ -213,21 +213,25 @@ lose_locked(ZklSlot *slot, ZklError error, int64 now_us)
 
 /*
  * The holder has left, and the lock is kept.  It ends as soon as nobody relies on what
- * was promised.  False: its time is over.
+ * was promised.  False: its time is over, or it was lost before.
  */
 static bool
 lose_kept_locked(ZklSlot *slot, ZklError error, int64 now_us)
 {
+	bool		news;
+
 	if (slot->s_state != ZKL_SLOT_RELEASED || slot->s_keep_until <= now_us / 1000)
 		return false;
-	slot->s_answer.error = error;
-	if (slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION)
+	news = !zkl_slot_is_lost_kept(slot);
+	if (news)
+		slot->s_answer.error = error;
+	if (news && slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION)
 	{
 		slot->s_answer.lost_us = now_us;
 		slot->s_lost_until = slot->s_keep_until;
 	}
 	slot->s_keep_until = Min(slot->s_keep_until, slot->s_promised_until);
-	return true;
+	return news;
 }
 
 static void

@@ -232,13 +232,12 @@ slot_renew(Host *h, int slot, int64_t at_least, bool by_other)
 	if (s->state != SLOT_RELEASED || s->keep_until <= host_clock(h))
 		return;
 	trace("host # slot #: to be kept for # ms instead", h->id, slot, at_least, 0, NULL);
-	if (by_other && until < s->promised_until)
+	if (by_other && until < s->promised_until && !ZKL_MUTANT(CANCEL_BREAKS_PROMISE))
 		until = s->promised_until;
 	if (until < s->promised_until)
-	{
 		s->promised_until = until;
+	if (!by_other)
 		oracle_promise_ends(h, slot, until);
-	}
 	s->renewal = until <= host_clock(h) ? -1 : until;
 	mark(h, s);
 }

@@ -127,6 +127,7 @@
 	X(PROMISE_PAST_LEASE, "a lock is promised for longer than the lease") \
 	X(PROMISE_FORGOTTEN, "a lock that is lost is let go although it is promised") \
 	X(EXIT_BREAKS_PROMISE, "the end of a process lets go what is promised") \
+	X(CANCEL_BREAKS_PROMISE, "another one cancels a reservation at once, although it is promised") \
 	X(NAME_REUSED, "a publication that is made again has the name of the one before") \
 	X(RENEWAL_OUT_OF_ORDER, "a renewal leaves the order of ends, so that other kept locks end late") \
 	X(PARKED_UPGRADE_WAITS, "shared to exclusive waits until a directory starts anew that its own hold keeps") \

@@ -88,7 +88,7 @@ oracle_promise(const Host *h, int slot, int64_t until)
 		return;
 	drop_old();
 	if (p == NULL && npromises == MAX_PROMISES)
-		return;
+		broken("simulation", "there are too many promises");
 	p = find(h, slot);
 	if (p == NULL)
 	{

@@ -12,7 +12,7 @@ use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
 use PostgreSQL::Test::Utils;
 use ZklockTest;
 
-my $test = ZklockTest->new(session_timeout => '4s');
+my $test = ZklockTest->new(session_timeout => '6s');
 my ($one, $two) = $test->nodes;
 my $rival = $test->session($two);
 my $super = $test->session($one);
@@ -128,6 +128,28 @@ foreach my $case (sort keys %ends)
 	not_before($rival, $until, $case);
 	$rival->query($release);
 }
+
+# COPY takes the loss of its client for an error of its own.
+$s = client();
+$super->query('CREATE TABLE loaded (i int); GRANT INSERT ON loaded TO client');
+$s->query("BEGIN; SELECT zk_xact_lock('/p/copy')");
+$until = promised($s, '/p/copy');
+$test->enqueue($rival, "SELECT zk_lock('/p/copy')", '/p/copy');
+$s->send('COPY loaded FROM STDIN');
+$test->look_until($one, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY%' AND wait_event = 'ClientRead'",
+	1, 'COPY waits for its client');
+$s->abandon;
+not_before($rival, $until, 'a lost connection in COPY');
+$rival->query($release);
+
+# A pooler whose client has gone says good-bye in the middle of a transaction.
+$s = client();
+$s->query("BEGIN; SELECT zk_xact_lock('/p/pooler')");
+$until = promised($s, '/p/pooler');
+$test->enqueue($rival, "SELECT zk_lock('/p/pooler')", '/p/pooler');
+$s->close;
+not_before($rival, $until, 'a good-bye within a transaction');
+$rival->query($release);
 
 # ---- a session of the same server waits, too, and is told why
 
