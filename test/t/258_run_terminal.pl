@@ -112,6 +112,20 @@ $test->wait_queue('/killed', 0);
 $typed = "wait %%; echo status=\$?\n";
 sees(qr/status=137/, 'a program that was killed while suspended has ended');
 
+# zklock-run is killed while it is suspended; a child in another session is not suspended.
+append_to_file("$dir/gone",
+	'setsid ' . $jobs->line('stubborn gone session', 60) . ' & ' . $jobs->line('stubborn gone', 60));
+$typed = typed('/gone', 'sh', "$dir/gone") . "\n";
+$shell->pump while length $typed;
+$jobs->begins('stubborn gone session');
+$jobs->begins('stubborn gone');
+sees(qr/gone/, 'a program runs', "\cZ");
+sees(qr/Stopped.*ready> /s, 'Ctrl-Z suspends it', "kill -9 `jobs -p`\n");
+$other = $jobs->start($two, '--quiet', '/gone', '--', $jobs->job('after', 0.1));
+sees(qr/ready> /, 'zklock-run is killed');
+is($other->status, 0, 'another one has the lock');
+cmp_ok($jobs->distance('stubborn gone', 'after'), '>', 0, 'when the program is dead');
+
 # ---- in the background
 
 $typed = "$reader &\n";
