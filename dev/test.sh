@@ -527,9 +527,12 @@ make_cgroup() {
 }
 
 leave_cgroup() {
+	local tries=50
 	echo $$ >"$parent/cgroup.procs" || true
+	rmdir "$cgroup/own" || true
 	# What tests have killed may not be collected yet.
-	rmdir "$cgroup/tests" "$cgroup/own" "$cgroup" || true
+	until rmdir "$cgroup/tests" || [ $((tries -= 1)) = 0 ]; do sleep 0.1; done
+	rmdir "$cgroup" || true
 } 2>/dev/null
 
 # Shows what failed, removes what nobody needs, and says the result.
