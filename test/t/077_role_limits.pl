@@ -138,7 +138,7 @@ $s->query("SELECT zk_unlock_all(); RESET $setting");
 # ---- all sessions of a role together ----
 
 $node->safe_psql('postgres', 'CREATE ROLE many LOGIN; CREATE ROLE few LOGIN;'
-	  . ' GRANT EXECUTE ON FUNCTION zk_try_lock, zk_reserve TO many, few;'
+	  . ' GRANT EXECUTE ON FUNCTION zk_try_lock, zk_reserve, zk_xact_multilock TO many, few;'
 	  . ' ALTER ROLE many SET zklock.max_requests_per_session = 70');
 my @many = map { $test->session($node, user => 'many') } 1 .. 2;
 my $count = "SELECT count(*) FROM generate_series(%d, %d) i WHERE zk_try_lock('/role/' || i)";

@@ -192,7 +192,7 @@ foreach my $signal (qw(TERM STOP))
 	$run = start($one, '--grace=1s', '/goes_on', '--', job("goes on $signal", 4));
 	begins("goes on $signal");
 	my $backend = $test->look($one,
-		"SELECT pid FROM pg_stat_activity WHERE application_name = 'zklock-run' ORDER BY backend_start DESC LIMIT 1");
+		"SELECT pid FROM pg_stat_activity WHERE application_name = '$ENV{PGAPPNAME}' ORDER BY backend_start DESC LIMIT 1");
 	kill $signal, $backend;
 	is($run->status, 0, "SIG$signal of the backend: another session renews the lock");
 	kill 'CONT', $backend;
