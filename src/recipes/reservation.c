@@ -203,7 +203,7 @@ confirm(const ZklTarget *lock, const ZklSlot *slot)
 
 /* A superuser who looks does not tell its role. */
 static void
-tell_loss(int slotno, const ZklSlot *slot)
+tell_role_of_loss(int slotno, const ZklSlot *slot)
 {
 	if (slot->s_request.roleid == GetSessionUserId())
 		zkl_promise_tell_loss(slotno, slot->s_answer.token);
@@ -214,7 +214,7 @@ check_lost(const ZklTarget *lock, int slotno, const ZklSlot *slot)
 {
 	if (!zkl_slot_is_lost_kept(slot))
 		return;
-	tell_loss(slotno, slot);
+	tell_role_of_loss(slotno, slot);
 	zkl_refusal_raise_lost(lock->name, NULL, (ZklError) slot->s_answer.error);
 }
 
@@ -242,7 +242,7 @@ zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms)
 		return false;
 	if (zkl_slot_is_lost_kept(&slot))
 	{
-		tell_loss(question.about, &slot);
+		tell_role_of_loss(question.about, &slot);
 		return false;
 	}
 	question.by_other = slot.s_request.roleid != GetSessionUserId();

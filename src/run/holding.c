@@ -210,7 +210,7 @@ take_loss(void)
 
 /* A renewal, or question, that failed changes nothing: the next one may not. */
 static void
-take_answer(PGresult *result)
+take_answer_of_holding(PGresult *result)
 {
 	Asked		answered = asked;
 
@@ -243,7 +243,7 @@ zkl_holding_keep(void)
 	int64_t		next;
 
 	if (result != NULL)
-		take_answer(result);
+		take_answer_of_holding(result);
 	if (zkl_server_has_broken(&why))
 	{
 		zkl_options_say("connects again: %s", why);
@@ -302,11 +302,11 @@ zkl_holding_prove(void)
 	PGresult   *result;
 
 	send_renewal();
-	take_answer(await_answer());
+	take_answer_of_holding(await_answer());
 	result = await_answer();
 	if (options->at_most_ms != 0)
 		limit = zkl_clock_ms() + options->at_most_ms;
-	take_answer(result);
+	take_answer_of_holding(result);
 }
 
 void
