@@ -143,8 +143,8 @@ typedef struct ZklRestored
 {
 	ZklDemand	demand;
 	ZklSlotSays state;
-	bool		broken;			/* LOST: an operator broke the lock, or it is
-								 * unreadable or overtaken: so are all that
+	bool		broken;			/* was LOST: an operator broke the lock, or it
+								 * is unreadable or overtaken: so are all that
 								 * share the znode */
 	bool		overdue;		/* LOST: held for too long, or unreadable */
 	bool		over;			/* and its backend can commit no more */

@@ -221,9 +221,7 @@ restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	own.demand.together &= waits;
 	r = zkl_request_begin(m, request, &own.demand);
 	own.demand.sibling = slot->demand.sibling;
-	zkl_request_restore(r, slot->token, is_hold(m, slot) &&
-						slot->state == ZKL_SLOT_SAYS_LOST && slot->broken,
-						slot->record.worded);
+	zkl_request_restore(r, slot->token, is_hold(m, slot) && slot->broken, slot->record.worded);
 	zkl_look_mark_restore(r, slot->asked_zxid);
 	if (restore_under_cover(m, r, &own) || restore_shared_node(m, r, &own))
 		return;

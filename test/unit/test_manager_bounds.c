@@ -348,6 +348,35 @@ kept_and_promised(void)
 	}
 }
 
+/*
+ * Likewise, and the broken node is that of another hold, which is released while no
+ * worker runs: it goes over to the hold that somebody relies on.
+ */
+static void
+promised_on_the_node_of_another(void)
+{
+	World	   *w = world_ready();
+	uint32_t	first = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	kept = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+
+	world_sleep(w, 2 * WORLD_BEAT);
+	world_keep(w, kept, MINUTE);
+	w->requests[kept].promised_until = w->worker.now + 2 * WORLD_BEAT;
+	world_write(w, first, WORLD_BREAK);
+	world_run(w);
+	CHECK(w->requests[first].state == SLOT_LOST && w->requests[kept].kept_lost);
+	world_leave(w, first);
+	world_restart(w);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_waits(w, next));
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(world_holds(w, next));
+	CHECK(w->requests[kept].state == SLOT_FREE);
+	world_wind_up(w);
+}
+
 /* A new worker keeps it, also from its former owner, whatever he has since. */
 static void
 kept_over_a_restart(void)
@@ -484,6 +513,7 @@ main(void)
 	RUN(kept_under_cover);
 	RUN(kept_and_gone);
 	RUN(kept_and_promised);
+	RUN(promised_on_the_node_of_another);
 	RUN(kept_over_a_restart);
 	RUN(kept_beside_a_broken_hold);
 	RUN(nothing_to_keep);
