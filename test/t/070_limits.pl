@@ -92,7 +92,7 @@ my @calls = split /\n/, $p->query(q{
 		SELECT string_agg(CASE type
 			WHEN 'text'::regtype THEN
 				CASE proargnames[n] WHEN 'guarantee' THEN '''at_most_once'''
-					WHEN 'zone' THEN '''UTC''' ELSE '''/x''' END || '::text'
+					WHEN 'zone' THEN '''UTC''' WHEN 'key' THEN 'NULL' ELSE '''/x''' END || '::text'
 			WHEN 'text[]'::regtype THEN '''{/x}''::text[]'
 			WHEN 'timestamptz'::regtype THEN 'now()'
 			WHEN 'boolean'::regtype THEN 'true'
