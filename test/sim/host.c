@@ -464,6 +464,7 @@ host_crash(Host *h, Time up_at)
 {
 	Session    *session = session_find(h->worker.session.id);
 
+	agenda_all_changed();
 	trace("host #: crashes", h->id, 0, 0, 0, NULL);
 	worker_kill(h, NEVER);
 	if (session != NULL)
