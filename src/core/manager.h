@@ -186,7 +186,7 @@ typedef struct ZklReply
 	ZklStat		stat;			/* GET; and of the first operation of MULTI */
 	const char *data;			/* GET */
 	size_t		data_length;
-	const char *const *children;	/* LIST */
+	const char *const *children;	/* LIST; GET_ACL, see wire.h */
 	size_t		nchildren;
 	const ZklMultiResult *results;	/* MULTI */
 	size_t		nresults;

@@ -6,6 +6,7 @@
  * no lock.  It must not know PostgreSQL, the link's descriptor, how the connection
  * comes and goes (zk.c), locks, leases or retries.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ put_stat(const struct Stat *stat)
 	wire.mtime = stat->mtime;
 	wire.ephemeral_owner = stat->ephemeralOwner;
 	wire.version = stat->version;
+	wire.acl_version = stat->aversion;
 	zkl_wire_put_stat(zkl_zk.out, &wire);
 }
 
@@ -119,6 +121,53 @@ strings_done(int rc, const struct String_vector *strings,
 	zkl_wire_end(zkl_zk.out, frame);
 }
 
+static size_t
+acl_size(const struct ACL *acl)
+{
+	return strlen("31::") + strlen(acl->id.scheme) + strlen(acl->id.id);
+}
+
+static void
+put_acl(const struct ACL *acl)
+{
+	size_t		size = acl_size(acl) + 1;
+	char	   *text = malloc(size);
+
+	if (text == NULL)
+	{
+		zkl_zk.out->failed = true;
+		return;
+	}
+	snprintf(text, size, "%d:%s:%s", acl->perms & ZOO_PERM_ALL, acl->id.scheme, acl->id.id);
+	zkl_wire_put_text(zkl_zk.out, text);
+	free(text);
+}
+
+static void
+acl_done(int rc, struct ACL_vector *acls, struct Stat *stat, const void *data)
+{
+	uint64_t	tag = finish_single(data);
+	size_t		total = sizeof(uint32_t) + sizeof(ZklWireStat);
+	size_t		frame;
+
+	for (int i = 0; rc == ZOK && i < acls->count; i++)
+		total += sizeof(uint32_t) + acl_size(&acls->data[i]);
+	if (total > ZKL_WIRE_MAX_BODY)
+		rc = ZMARSHALLINGERROR;
+	if (rc != ZOK || zkl_zk.gone)
+	{
+		reply_empty(tag, rc);
+		return;
+	}
+
+	frame = zkl_zkstate_begin_frame(ZKL_WIRE_REPLY, tag, ZOK);
+	zkl_wire_put_u32(zkl_zk.out, (uint32_t) acls->count);
+	for (int i = 0; i < acls->count; i++)
+		put_acl(&acls->data[i]);
+	put_stat(stat);
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
 /* ----------
  * Requests about one znode
  * ----------
@@ -191,6 +240,8 @@ call_client(ZklSendKind kind, const char *path, bool watch, ZklSingle *single)
 										   single);
 		case ZKL_SEND_SYNC:
 			return zoo_async(handle, path, string_done, single);
+		case ZKL_SEND_GET_ACL:
+			return zoo_aget_acl(handle, path, acl_done, single);
 		default:
 			return ZUNIMPLEMENTED;
 	}
@@ -325,8 +376,8 @@ create_mode(ZklMultiKind kind)
 {
 	if (kind == ZKL_MULTI_CREATE)
 		return ZOO_EPHEMERAL_SEQUENTIAL;
-	return kind == ZKL_MULTI_CREATE_PERSISTENT ? ZOO_PERSISTENT :
-		ZOO_EPHEMERAL;
+	return kind == ZKL_MULTI_CREATE_PERSISTENT || kind == ZKL_MULTI_CREATE_SECRET ?
+		ZOO_PERSISTENT : ZOO_EPHEMERAL;
 }
 
 /*
@@ -369,8 +420,10 @@ multi_read_op(ZklMulti *multi, uint32_t i, ZklWireReader *body,
 		case ZKL_MULTI_CREATE_EPHEMERAL:
 		case ZKL_MULTI_CREATE_PERSISTENT:
 		case ZKL_MULTI_CREATE_PRIVATE:
+		case ZKL_MULTI_CREATE_SECRET:
 			zoo_create_op_init(op, path, data, (int) data_length,
-							   kind == ZKL_MULTI_CREATE_PRIVATE ?
+							   kind == ZKL_MULTI_CREATE_PRIVATE ||
+							   kind == ZKL_MULTI_CREATE_SECRET ?
 							   &zkl_zk.private_acls : &zkl_zk.acls,
 							   create_mode(kind), created,
 							   (int) path_length + SEQUENCE_ROOM);

@@ -166,6 +166,7 @@ zkl_wire_put_stat(ZklWireBuffer *buf, const ZklWireStat *stat)
 	zkl_wire_put_i64(buf, stat->mtime);
 	zkl_wire_put_i64(buf, stat->ephemeral_owner);
 	zkl_wire_put_i32(buf, stat->version);
+	zkl_wire_put_i32(buf, stat->acl_version);
 }
 
 void
@@ -288,4 +289,5 @@ zkl_wire_get_stat(ZklWireReader *r, ZklWireStat *stat)
 	stat->mtime = zkl_wire_get_i64(r);
 	stat->ephemeral_owner = zkl_wire_get_i64(r);
 	stat->version = zkl_wire_get_i32(r);
+	stat->acl_version = zkl_wire_get_i32(r);
 }

@@ -92,10 +92,11 @@ typedef enum ZklWireType
 	 * MULTI: u32 count, then per operation i32 rc, string created path (empty
 	 * unless it was a create and succeeded), u8 has_stat, [stat] (of a set
 	 * whose batch succeeded).  GET: string data, stat.  LIST: u32 count, that
-	 * many strings, stat.  Others: nothing.
+	 * many strings, stat.  GET_ACL: the same, each string being the rights in
+	 * decimal, a colon, the scheme, a colon, and the id.  Others: nothing.
 	 *
 	 * A stat is i64 czxid, i64 mzxid, i64 ctime (ms), i64 mtime (ms), i64
-	 * ephemeralOwner, i32 version.
+	 * ephemeralOwner, i32 version, i32 version of the rights.
 	 */
 	ZKL_WIRE_REPLY,
 	ZKL_WIRE_EVENT,				/* u8 ZklWireEvent, string path */
@@ -146,6 +147,7 @@ typedef struct ZklWireStat
 	int64_t		mtime;
 	int64_t		ephemeral_owner;
 	int32_t		version;
+	int32_t		acl_version;
 } ZklWireStat;
 
 /*

@@ -23,7 +23,8 @@ typedef enum ZklSendKind
 	ZKL_SEND_LIST,				/* with a watch on the children, if watch */
 	ZKL_SEND_UNWATCH,
 	ZKL_SEND_UNWATCH_CHILDREN,
-	ZKL_SEND_SYNC				/* reads behind it are as new as this */
+	ZKL_SEND_SYNC,				/* reads behind it are as new as this */
+	ZKL_SEND_GET_ACL			/* who has which rights to a znode */
 } ZklSendKind;
 
 /* The operations of a transaction */
@@ -35,8 +36,9 @@ typedef enum ZklMultiKind
 	ZKL_MULTI_CREATE_EPHEMERAL, /* the name as given */
 	ZKL_MULTI_CHECK,			/* that it exists, in this version */
 	ZKL_MULTI_CREATE_PERSISTENT,	/* not the core's; see errand_layout.h */
-	ZKL_MULTI_CREATE_PRIVATE	/* not the core's: ephemeral, and read only
+	ZKL_MULTI_CREATE_PRIVATE,	/* not the core's: ephemeral, and read only
 								 * with our credentials */
+	ZKL_MULTI_CREATE_SECRET		/* likewise, persistent */
 } ZklMultiKind;
 
 /* ---- answers ---- */

@@ -118,7 +118,7 @@ def other_protocol():
 
 
 ILL_STRING = struct.pack("=I", 0xFFFFFFFF) + b"x"
-STAT = struct.pack("=qqqqi", 5, 5, 0, 0, 1)
+STAT = struct.pack("=qqqqqii", 5, 5, 0, 0, 0, 1, 0)
 
 MODES = {
     "exit": lambda: sys.exit(0),

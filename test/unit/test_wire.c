@@ -16,7 +16,8 @@ static const ZklWireStat sample_stat = {
 	.ctime = 1700000000123,
 	.mtime = 1700000000456,
 	.ephemeral_owner = -2,
-	.version = INT32_MIN
+	.version = INT32_MIN,
+	.acl_version = INT32_MAX
 };
 
 /* One of each field; the same order as in get_sample. */
@@ -66,7 +67,8 @@ get_sample(ZklWireReader *r, bool check)
 					 stat.ctime == sample_stat.ctime &&
 					 stat.mtime == sample_stat.mtime &&
 					 stat.ephemeral_owner == sample_stat.ephemeral_owner &&
-					 stat.version == sample_stat.version));
+					 stat.version == sample_stat.version &&
+					 stat.acl_version == sample_stat.acl_version));
 	string = zkl_wire_get_string(r, &length);
 	CHECK(!check || (length == 3 && memcmp(string, "end", 3) == 0));
 	for (uint32_t i = 0; i < length; i++)
