@@ -500,7 +500,8 @@ CREATE TYPE zk_stat_server_row AS (
 	messages_unsent bigint,
 	words_taken bigint,
 	words_late bigint,
-	messages_refused bigint);
+	messages_refused bigint,
+	messages_other_key bigint);
 COMMENT ON TYPE zk_stat_server_row IS
 'row of the view zk_stat_server';
 
@@ -510,7 +511,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_stat_server'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_stat_server() IS
-'row of the view zk_stat_server: connects, sessions_lost, locks_lost, lapses, lost_writes, worker_starts, connection_errors, answer_errors, process_errors, settings_errors, batches, operations, listings, creates, continuity, watches, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cache_takes, recalls, tls_version, tls_cipher, certificate_expires_at, ca_expires_at, zookeeper_certificate_expires_at, stats_reset, stats_evicted, asks_sent, words_sent, messages_unsent, words_taken, words_late, messages_refused';
+'row of the view zk_stat_server: connects, sessions_lost, locks_lost, lapses, lost_writes, worker_starts, connection_errors, answer_errors, process_errors, settings_errors, batches, operations, listings, creates, continuity, watches, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cache_takes, recalls, tls_version, tls_cipher, certificate_expires_at, ca_expires_at, zookeeper_certificate_expires_at, stats_reset, stats_evicted, asks_sent, words_sent, messages_unsent, words_taken, words_late, messages_refused, messages_other_key';
 
 CREATE TYPE zk_stat_lock_row AS (
 	path text,
@@ -882,6 +883,8 @@ COMMENT ON COLUMN zk_stat_server.words_late IS
 'number of words from other servers that nobody here waited for any more since the server started';
 COMMENT ON COLUMN zk_stat_server.messages_refused IS
 'number of datagrams that were no message of a server of this fleet to this one since the server started';
+COMMENT ON COLUMN zk_stat_server.messages_other_key IS
+'number of messages with another key, or of another version of zklock, since the server started';
 
 CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
 

@@ -244,7 +244,7 @@ check_messages(FunctionCallInfo fcinfo, const ZklStatus *status)
 	else if (status->messages_fault[0] != '\0')
 		detail = zkl_text_to_display(fault, (int) strlen(fault));
 	else if (!status->messages_possible)
-		detail = "Other servers do not know yet where this one receives messages.";
+		detail = "Messages between servers are not possible yet.";
 	put_check(fcinfo, "messages", true, zkl_peer_port == 0 || status->messages_possible,
 			  detail);
 }

@@ -8,7 +8,7 @@
 #include "shared/compat.h"
 #include "shared/slot.h"
 
-#define ZKL_ROW_COLUMNS	35
+#define ZKL_ROW_COLUMNS	36
 
 /* A row under construction: columns are added in order. */
 typedef struct ZklRow

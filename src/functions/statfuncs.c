@@ -342,7 +342,7 @@ add_statistics(ZklRow *row)
 	zkl_row_int64(row, evicted);
 }
 
-/* Columns asks_sent to messages_refused */
+/* Columns asks_sent to messages_other_key */
 static void
 add_messages(ZklRow *row, const ZklStatus *status)
 {
@@ -352,6 +352,7 @@ add_messages(ZklRow *row, const ZklStatus *status)
 	zkl_row_int64(row, status->words_taken);
 	zkl_row_int64(row, status->words_late);
 	zkl_row_int64(row, status->messages_refused);
+	zkl_row_int64(row, status->messages_other_key);
 }
 
 Datum

@@ -9,55 +9,72 @@
 
 #include <string.h>
 
-#define AT_SENDER	4
-#define AT_RECEIVER 12
-#define AT_ZNODE	20
-#define AT_WAITER	36
-
-static const uint8_t magic[] = {'z', 'k', ZKL_PEER_VERSION};
+#define AT_VERSION	2
+#define AT_KIND		3
+#define AT_KEY		4
+#define AT_SENDER	12
+#define AT_RECEIVER 20
+#define AT_ZNODE	28
+#define AT_WAITER	44
 
 static void
-put_id_of_session(uint8_t *bytes, int64_t session)
+put_number(uint8_t *bytes, int64_t number)
 {
 	for (int i = 0; i < 8; i++)
-		bytes[i] = (uint8_t) ((uint64_t) session >> (56 - 8 * i));
+		bytes[i] = (uint8_t) ((uint64_t) number >> (56 - 8 * i));
 }
 
 static int64_t
-get_id_of_session(const uint8_t *bytes)
+get_number(const uint8_t *bytes)
 {
-	uint64_t	session = 0;
+	uint64_t	number = 0;
 
 	for (int i = 0; i < 8; i++)
-		session = session << 8 | bytes[i];
-	return (int64_t) session;
+		number = number << 8 | bytes[i];
+	return (int64_t) number;
 }
 
 void
 zkl_peer_put(uint8_t *bytes, const ZklPeerDatagram *datagram)
 {
-	memcpy(bytes, magic, sizeof(magic));
-	bytes[sizeof(magic)] = (uint8_t) datagram->kind;
-	put_id_of_session(bytes + AT_SENDER, datagram->sender);
-	put_id_of_session(bytes + AT_RECEIVER, datagram->receiver);
+	bytes[0] = 'z';
+	bytes[1] = 'k';
+	bytes[AT_VERSION] = ZKL_PEER_VERSION;
+	bytes[AT_KIND] = (uint8_t) datagram->kind;
+	put_number(bytes + AT_KEY, datagram->key);
+	put_number(bytes + AT_SENDER, datagram->sender);
+	put_number(bytes + AT_RECEIVER, datagram->receiver);
 	memcpy(bytes + AT_ZNODE, datagram->znode, ZKL_PEER_ID_BYTES);
 	memcpy(bytes + AT_WAITER, datagram->waiter, ZKL_PEER_ID_BYTES);
 }
 
-bool
-zkl_peer_get(const uint8_t *bytes, size_t length, int64_t receiver,
-			 ZklPeerDatagram *datagram)
+static bool
+is_for(const ZklPeerDatagram *datagram, int64_t receiver)
 {
-	if (length != ZKL_PEER_BYTES || memcmp(bytes, magic, sizeof(magic)) != 0)
-		return false;
-	datagram->kind = (ZklPeerKind) bytes[sizeof(magic)];
-	datagram->sender = get_id_of_session(bytes + AT_SENDER);
-	datagram->receiver = get_id_of_session(bytes + AT_RECEIVER);
-	memcpy(datagram->znode, bytes + AT_ZNODE, ZKL_PEER_ID_BYTES);
-	memcpy(datagram->waiter, bytes + AT_WAITER, ZKL_PEER_ID_BYTES);
 	return (datagram->kind == ZKL_PEER_ASK || datagram->kind == ZKL_PEER_WORD) &&
 		receiver != 0 && datagram->receiver == receiver && datagram->sender != 0 &&
 		datagram->sender != receiver;
+}
+
+ZklPeerSort
+zkl_peer_get(const uint8_t *bytes, size_t length, int64_t key, int64_t receiver,
+			 ZklPeerDatagram *datagram)
+{
+	if (length <= AT_VERSION || bytes[0] != 'z' || bytes[1] != 'k')
+		return ZKL_PEER_BAD;
+	if (bytes[AT_VERSION] != ZKL_PEER_VERSION)
+		return ZKL_PEER_OTHER_KEY;
+	if (length != ZKL_PEER_BYTES)
+		return ZKL_PEER_BAD;
+	datagram->kind = (ZklPeerKind) bytes[AT_KIND];
+	datagram->key = get_number(bytes + AT_KEY);
+	datagram->sender = get_number(bytes + AT_SENDER);
+	datagram->receiver = get_number(bytes + AT_RECEIVER);
+	memcpy(datagram->znode, bytes + AT_ZNODE, ZKL_PEER_ID_BYTES);
+	memcpy(datagram->waiter, bytes + AT_WAITER, ZKL_PEER_ID_BYTES);
+	if (!is_for(datagram, receiver))
+		return ZKL_PEER_BAD;
+	return datagram->key == key ? ZKL_PEER_GOOD : ZKL_PEER_OTHER_KEY;
 }
 
 bool

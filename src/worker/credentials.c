@@ -112,8 +112,9 @@ take_line(ZklCredentials *credentials, char *line)
 	return NULL;
 }
 
-bool
-zkl_credentials_name_us(const ZklCredentials *credentials)
+/* Whether one of the lines is a secret of ours, and not the ensemble's name */
+static bool
+name_us(const ZklCredentials *credentials)
 {
 	ListCell   *cell;
 
@@ -142,7 +143,7 @@ take_lines(ZklCredentials *credentials)
 	}
 	if (wrong == NULL && credentials->lines == NIL)
 		wrong = "must hold lines scheme:credentials";
-	if (wrong == NULL && credentials->is_private && !zkl_credentials_name_us(credentials))
+	if (wrong == NULL && credentials->is_private && !name_us(credentials))
 		wrong = "has a line \"acl: private\", which needs credentials such as digest:user:secret";
 	return wrong;
 }

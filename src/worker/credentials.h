@@ -33,7 +33,4 @@ extern const char *zkl_credentials_read(ZklCredentials *credentials,
 										const char *auth_file);
 extern void zkl_credentials_wipe(ZklCredentials *credentials);
 
-/* Whether one of the lines is a secret of ours, and not the ensemble's name */
-extern bool zkl_credentials_name_us(const ZklCredentials *credentials);
-
 #endif							/* ZKL_WORKER_CREDENTIALS_H */

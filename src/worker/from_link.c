@@ -16,6 +16,7 @@
 #include "worker/from_link.h"
 #include "worker/link.h"
 #include "worker/operation.h"
+#include "worker/peer_key.h"
 #include "worker/root_watch.h"
 #include "worker/supervisor.h"
 #include "worker/worker.h"
@@ -113,6 +114,7 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 				reply.rc = ZKL_RC_UNKNOWN;
 			break;
 		case ZKL_SEND_LIST:
+		case ZKL_SEND_GET_ACL:
 			if (reply.rc == ZKL_RC_OK)
 				read_children(body, &reply, &stat);
 			break;
@@ -141,7 +143,10 @@ take_event(ZklWireReader *body, int64 now)
 	if (kind == ZKL_WIRE_EVENT_CHILDREN)
 		zkl_fleet_entry_event(event.path);
 	else
+	{
 		zkl_root_watch_event(event.path);
+		zkl_peer_key_event(event.path);
+	}
 	zkl_worker_tell(&event);
 }
 

@@ -51,11 +51,9 @@ typedef struct
 	const char *hint;
 } Fault;
 
-static char auth_file[MAXPGPATH] = "";
 static char own_end[ZKL_PEER_ADDRESS_TEXT] = "";	/* of the connection */
 static bool connected = false;	/* there was a connection, and locks are not
-								 * disabled: these two are set */
-static bool has_key = false;	/* that of the connection */
+								 * disabled: this one is set */
 static int64 look_at = -1;		/* the settings; -1: need not be */
 static char warned_of[1024] = "";
 
@@ -167,19 +165,13 @@ find_address(ZklPeerAddress *address, Fault *fault)
 	return false;
 }
 
-/*
- * The connection keeps the credentials that it was made with.  So the key stays, too,
- * whatever becomes of the file.
- */
+/* It may still be on its way. */
 static bool
 find_key(Fault *fault)
 {
-	if (has_key)
-		return true;
-	fault->detail = zkl_peer_key_make(auth_file);
-	fault->hint = "Give all servers of the fleet the same credentials, with a long random secret.";
-	has_key = fault->detail == NULL;
-	return has_key;
+	zkl_peer_key_want(true);
+	fault->detail = zkl_peer_key_fault(&fault->hint);
+	return fault->detail == NULL;
 }
 
 /* NULL: there is none. */
@@ -234,8 +226,7 @@ set_messages_up(int64 now)
 	if (zkl_peer_port == 0 || !connected)
 	{
 		take_messages_down();
-		zkl_peer_key_forget();
-		has_key = false;
+		zkl_peer_key_want(false);
 	}
 	else if (find_key(&fault) && find_address(&address, &fault) &&
 			 open_socket(&address, &fault))
@@ -261,11 +252,9 @@ is_disabled(void)
 }
 
 void
-zkl_peers_connected(const char *file, const char *address, size_t length)
+zkl_peers_connected(const char *address, size_t length)
 {
 	connected = true;
-	has_key = false;
-	strlcpy(auth_file, file, sizeof(auth_file));
 	strlcpy(own_end, pnstrdup(address, length), sizeof(own_end));
 	look_at = 0;
 }
@@ -276,22 +265,32 @@ zkl_peers_reload(void)
 {
 	warned_of[0] = '\0';
 	look_at = 0;
+	zkl_peer_key_retry();
+}
+
+/* The key was read, or could not be. */
+static void
+look_for_key(void)
+{
+	look_at = 0;
 }
 
 /* ---- receiving ---- */
 
-static bool
+static ZklPeerSort
 take_datagram(const uint8 *bytes, size_t length)
 {
 	ZklPeerDatagram datagram;
 	ZklPeerMessage message;
 	uint8		mac[ZKL_PEER_MAC_BYTES];
+	ZklPeerSort sort = zkl_peer_get(bytes, length, zkl_peer_key_number(),
+									zkl_control->ctl_status.session_id, &datagram);
 
-	if (!told ||
-		!zkl_peer_get(bytes, length, zkl_control->ctl_status.session_id, &datagram) ||
-		!zkl_peer_key_sign(bytes, mac) ||
+	if (sort != ZKL_PEER_GOOD)
+		return sort;
+	if (!told || !zkl_peer_key_sign(bytes, mac) ||
 		!zkl_peer_same_mac(mac, bytes + ZKL_PEER_SIGNED))
-		return false;
+		return ZKL_PEER_BAD;
 	message.session = datagram.sender;
 	memcpy(message.znode.bytes, datagram.znode, ZKL_PEER_ID_BYTES);
 	memcpy(message.waiter.bytes, datagram.waiter, ZKL_PEER_ID_BYTES);
@@ -299,20 +298,25 @@ take_datagram(const uint8 *bytes, size_t length)
 		zkl_worker_tell(ZKL_EVENT(ASK,.peer = &message));
 	else
 		zkl_worker_tell(ZKL_EVENT(WORD,.peer = &message));
-	return true;
+	return ZKL_PEER_GOOD;
 }
 
 static void
-count_refused(void)
+count_refused(ZklPeerSort sort)
 {
+	ZklStatus  *status = zkl_status_begin();
+
 	nbad++;
-	zkl_status_begin()->messages_refused++;
+	if (sort == ZKL_PEER_OTHER_KEY)
+		status->messages_other_key++;
+	else
+		status->messages_refused++;
 	zkl_status_end();
 }
 
 /* Returns whether the socket goes on. */
 static bool
-count_datagram(int64 now, bool good)
+count_datagram(int64 now, ZklPeerSort sort)
 {
 	if (now - counted_since >= REST)
 	{
@@ -320,8 +324,8 @@ count_datagram(int64 now, bool good)
 		ntaken = nbad = 0;
 	}
 	ntaken++;
-	if (!good)
-		count_refused();
+	if (sort != ZKL_PEER_GOOD)
+		count_refused(sort);
 	if (ntaken < MOST_TAKEN && nbad < MOST_BAD)
 		return true;
 	zkl_link_watch_too(ZKL_LINK_PEERS, PGINVALID_SOCKET);
@@ -357,14 +361,21 @@ receive(int64 now)
 static void
 log_address(void)
 {
-	char		text[ZKL_PEER_ADDRESS_TEXT];
+	ZklPeerAddress own;
+	char		at[ZKL_PEER_ADDRESS_TEXT] = "?";
+	char		published[ZKL_PEER_ADDRESS_TEXT];
 
 	if (logged)
 		return;
 	logged = true;
-	zkl_peer_address_format(&bound, text);
+	own.length = sizeof(own.address);
+	if (getsockname(sock, (struct sockaddr *) &own.address, &own.length) == 0)
+		zkl_peer_address_format(&own, at);
+	zkl_peer_address_format(&bound, published);
 	ereport(LOG,
-			(errmsg("messages between servers are received at %s", text)));
+			(errmsg("messages between servers are received at %s", at),
+			 strcmp(at, published) != 0 ?
+			 errdetail("Other servers send them to %s.", published) : 0));
 }
 
 static void
@@ -377,7 +388,8 @@ publish_possible(bool possible)
 static void
 tell_core(void)
 {
-	bool		can = sock != PGINVALID_SOCKET && zkl_fleet_entry_tells_peer();
+	bool		can = sock != PGINVALID_SOCKET && zkl_fleet_entry_tells_peer() &&
+	zkl_peer_key_number() != 0;
 
 	if (can)
 		log_address();
@@ -423,7 +435,7 @@ zkl_peers_timer(void)
 static void
 transmit(const Postponed *one, const ZklPeerAddress *address)
 {
-	ZklPeerDatagram datagram = {.kind = one->kind};
+	ZklPeerDatagram datagram = {.kind = one->kind,.key = zkl_peer_key_number()};
 	uint8		bytes[ZKL_PEER_BYTES];
 
 	datagram.sender = zkl_control->ctl_status.session_id;
@@ -498,4 +510,5 @@ zkl_peers_begin(void)
 	publish_possible(false);
 	publish_fault(NULL);
 	zkl_peer_lookup_begin(send_postponed);
+	zkl_peer_key_begin(look_for_key);
 }

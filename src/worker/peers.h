@@ -12,10 +12,10 @@
 extern void zkl_peers_begin(void);
 
 /*
- * A connection to ZooKeeper stands, which was made with this "zklock.auth_file".  Our
- * end of it has this address, in digits; empty: it is not known.
+ * A connection to ZooKeeper stands.  Our end of it has this address, in digits; empty:
+ * it is not known.
  */
-extern void zkl_peers_connected(const char *auth_file, const char *address, size_t length);
+extern void zkl_peers_connected(const char *address, size_t length);
 
 /* The settings may have changed. */
 extern void zkl_peers_reload(void);

@@ -285,7 +285,7 @@ take_connected(ZklWireReader *body, int64 now)
 	zkl_launch_get_tls(body, &tls);
 	zkl_identity_note_security(&tls, zkl_wire_get_u8(body));
 	address = zkl_wire_get_string(body, &address_length);
-	zkl_peers_connected(used.auth_file, address, address_length);
+	zkl_peers_connected(address, address_length);
 	session.begun_at = begun_at;
 	zkl_identity_adopt(&session, password, length, current_host, asked_ms);
 

@@ -45,6 +45,7 @@
 #include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/operation.h"
+#include "worker/peer_key.h"
 #include "worker/peers.h"
 #include "worker/diagnosis.h"
 #include "worker/renewals.h"
@@ -110,6 +111,7 @@ send_pending_work(void)
 	check_core();
 	zkl_bounds_tick();
 	zkl_root_watch_tick(zkl_manager_ready(zkl_core));
+	zkl_peer_key_tick(zkl_manager_ready(zkl_core));
 	zkl_manager_flush(zkl_core, zkl_boottime_us());
 	zkl_carry_out_actions();
 	check_core();

@@ -1,7 +1,8 @@
 # Datagrams as the workers of servers send them to each other, made by the rules of
-# src/wire/peer.h and src/worker/peer_key.c.
+# src/wire/peer.h, with the key that stands in ZooKeeper.
 #
-#	my $forger = PeerForger->new(root => '/zklock', lines => ['digest:zklock:secret']);
+#	my $forger = PeerForger->new($client);		# a ZooKeeperClient that may read it
+#	my $forger = PeerForger->new($client, key => $bytes);
 #	my $bytes = $forger->datagram(kind => 'word', from => $session, to => $session,
 #		znode => $uuid, waiter => $uuid);
 #	$forger->send($bytes, $port);				# to 127.0.0.1, or
@@ -19,29 +20,21 @@ use Socket qw(SOCK_DGRAM);
 
 my %kinds = (ask => 1, word => 2);
 
-# PBKDF2 with HMAC-SHA-256, one block
-sub _derive
-{
-	my ($password, $salt, $iterations) = @_;
-	my $block = hmac_sha256($salt . pack('N', 1), $password);
-	my $key = $block;
-
-	for (2 .. $iterations)
-	{
-		$block = hmac_sha256($block, $password);
-		$key ^= $block;
-	}
-	return $key;
-}
+my $znode = '/zklock/.peer_key';
 
 sub new
 {
-	my ($class, %params) = @_;
-	my $secrets = join '', map { "$_\n" } sort @{ $params{lines} };
+	my ($class, $client, %params) = @_;
 
-	return
-	  bless { key => _derive($secrets, "zklock peers 1 $params{root}", 16384) }, $class;
+	return bless {
+		number => $client->stat($znode)->{czxid},
+		key => $params{key} // pack('H*', $client->get_hex($znode)),
+	}, $class;
 }
+
+sub znode { return $znode; }
+sub key { return $_[0]->{key}; }
+sub number { return $_[0]->{number}; }
 
 # Sessions are as zk_status shows them, ids of znodes as they stand in znodes.
 sub datagram
@@ -50,7 +43,10 @@ sub datagram
 	my ($from, $to) = map { s/^0x//r } @params{ 'from', 'to' };
 	my ($znode, $waiter) = map { s/-//gr } @params{ 'znode', 'waiter' };
 	my $signed = 'zk'
-	  . pack('CC', $params{version} // 1, $kinds{ $params{kind} } // $params{kind})
+	  . pack('CCq>',
+		$params{version} // 2,
+		$kinds{ $params{kind} } // $params{kind},
+		$params{key} // $self->{number})
 	  . pack('H*', sprintf('%016s%016s%s%s', $from, $to, $znode, $waiter) =~ tr/ /0/r);
 
 	return $signed . hmac_sha256($signed, $self->{key});

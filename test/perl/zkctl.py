@@ -20,7 +20,7 @@ import uuid
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError
-from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, make_digest_acl
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 from kazoo.retry import ForceRetryError
 
@@ -153,6 +153,9 @@ class Control:
     def get(self, path):
         return self.zk.retry(self.zk.get, path)[0].decode("utf-8", "backslashreplace")
 
+    def get_hex(self, path):
+        return self.zk.retry(self.zk.get, path)[0].hex()
+
     def set(self, path, data):
         self.zk.retry(self.zk.set, path, data.encode())
 
@@ -169,6 +172,17 @@ class Control:
     def authenticate(self, credentials):
         """user:password of the scheme digest"""
         self.zk.retry(self.zk.add_auth, "digest", credentials)
+
+    def acl(self, path):
+        """Who has which rights, each as perms:scheme:id"""
+        return sorted("%d:%s:%s" % (one.perms, one.id.scheme, one.id.id)
+                      for one in self.zk.retry(self.zk.get_acls, path)[0])
+
+    def set_acl(self, path, *rights):
+        """Each of the rights is like those"""
+        split = [right.split(":", 2) for right in rights]
+        self.zk.retry(self.zk.set_acls, path,
+                      [ACL(int(perms), Id(*who)) for perms, *who in split])
 
     def stat(self, path):
         stat = self.zk.retry(self.zk.exists, path)

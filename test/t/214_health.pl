@@ -95,11 +95,12 @@ change($one, 'session_timeout', '4 s');
 bad_ok($one, '', 'taken back');
 
 my $port = PostgreSQL::Test::Cluster::get_free_port();
-my $no_credentials = 'The connection to ZooKeeper uses no credentials from "zklock.auth_file".';
+my $no_address =
+  'The connection to ZooKeeper has the local address "127.0.0.1", to which other servers cannot send.';
 like(detail($one, 'messages'), qr/^"zklock\.peer_port" is 0/, 'messages that are not wanted');
 change($one, 'peer_port', $port);
-bad_ok($one, 'messages', 'messages without a key');
-ok(wait_for(sub { detail($one, 'messages') eq $no_credentials }, 'why'),
+bad_ok($one, 'messages', 'messages without an address');
+ok(wait_for(sub { detail($one, 'messages') eq $no_address }, 'why'),
 	'and it says what is missing');
 change($one, 'peer_port', 0);
 bad_ok($one, '', 'nor wanted any more');

@@ -1,7 +1,8 @@
 # Credentials are introduced, changed and taken away as docs/procedures.md says, on
-# three servers that want the same locks all the time: no lock is lost, no two
-# sessions hold one, and while ZooKeeper checks no access control lists, no request
-# fails.  Otherwise a server without them is refused where another one has
+# three servers that want the same locks all the time, and pass them on by messages: no
+# lock is lost, no two sessions hold one, and while ZooKeeper checks no access control
+# lists, no request fails.  In the end, all have a key for messages that nobody could
+# read.  Otherwise a server without them is refused where another one has
 # them, and in the wrong order it does not connect: as the page says.
 
 use strict;
@@ -10,6 +11,8 @@ use warnings;
 use File::Spec::Functions qw(rel2abs);
 use Test::More;
 
+use PeerForger;
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Procedure;
 use Workload;
@@ -25,6 +28,10 @@ my $dir = rel2abs(PostgreSQL::Test::Utils::tempdir());
 my @zk1 = ('zk1.example.com:2181' => $test->zk->connect_string);
 my $outsider = $test->zk->client;
 write_secret("$dir/$_", "digest:zklock:$_\n") foreach 'first', 'second';
+$test->set($_,
+	peer_address => '127.0.0.1',
+	peer_port => PostgreSQL::Test::Cluster::get_free_port()) foreach $test->nodes;
+my %czxids;
 
 # The procedures of the page, with these credentials; undef: none
 sub servers
@@ -47,6 +54,27 @@ sub lists
 	return Procedure->new('docs/procedures.md',
 		'Change the ACLs',
 		@zk1, 'zklock:secret' => 'zklock:' . ($name // 'second'), @further)->start(0);
+}
+
+# The last step: another key, which all have, and which nobody else can read
+sub has_another_key
+{
+	my ($name) = @_;
+	my $client = $test->zk->new_client;
+	my $stat;
+
+	$client->authenticate("zklock:$name") if $name;
+	$client->delete(PeerForger->znode);
+	ok(wait_for(
+			sub { ($stat = $client->stat(PeerForger->znode)) && !$czxids{ $stat->{czxid} }++ },
+			'another key'),
+		'another key');
+	like(join(' ', @{ $client->acl(PeerForger->znode) }),
+		$name ? qr/^31:digest:zklock:\S+$/ : qr/^31:world:anyone$/, 'with its rights');
+	$test->look_until($_, "SELECT ok FROM zk_healthcheck() WHERE check_name = 'messages'",
+		't', 'messages on ' . $_->name) foreach $test->nodes;
+	$client->quit;
+	return;
 }
 
 # Does one step after the other while all servers want the same locks.  A step
@@ -115,6 +143,7 @@ is_deeply(under_load('lists', sub { lists('first') }),
 is(can_write(@places), '', 'lists: all znodes are protected');
 is($holder->query("SELECT zk_unlock('/c/held'), zk_unlock('/c-new/held')"), 't|t',
 	'lists: what was held all the time is released');
+has_another_key('first');
 
 # ---- changed in the wrong way
 
@@ -164,6 +193,7 @@ foreach my $name ('second', undef)
 		"$what: no request fails");
 	is($holder->query("SELECT zk_fencing_token('/c/held')"), $before,
 		"$what: a lock was held all the time");
+	has_another_key($name);
 	is(can_write(@places), $name ? '' : "@places", "$what: all znodes have the new list");
 	is($test->look($one, "SELECT ok FROM zk_healthcheck() WHERE check_name = 'access control'"),
 		't', "$what: zk_healthcheck");

@@ -2,19 +2,21 @@
  * test_peer.c
  *	  The layout of the datagram between the workers of two servers.
  *
- * What is put comes back, and stands where peer.h says; each other size, version,
- * kind and receiver is refused; every difference between two MACs is seen.
+ * What is put comes back, and stands where peer.h says; each other size, kind and
+ * receiver is refused; another version and another key are told apart from that; every
+ * difference between two MACs is seen.
  */
 #include "unit.h"
 #include "wire/peer.h"
 
 #define US		INT64_C(0x1122334455667788)
 #define THEM	INT64_C(-2)
+#define KEY		INT64_C(0x0000000500000033)
 
 static ZklPeerDatagram
 make_sample(ZklPeerKind kind)
 {
-	ZklPeerDatagram datagram = {.kind = kind,.sender = THEM,.receiver = US};
+	ZklPeerDatagram datagram = {.kind = kind,.key = KEY,.sender = THEM,.receiver = US};
 
 	for (int i = 0; i < ZKL_PEER_ID_BYTES; i++)
 	{
@@ -33,17 +35,23 @@ put_sample(uint8_t *bytes)
 	zkl_peer_put(bytes, &datagram);
 }
 
-static bool
-is_taken(const uint8_t *bytes, size_t length, int64_t receiver)
+static ZklPeerSort
+sort_of(const uint8_t *bytes, size_t length, int64_t receiver)
 {
 	ZklPeerDatagram got;
 	uint8_t    *copy = malloc(length + 1);	/* for the sanitizer */
-	bool		taken;
+	ZklPeerSort sort;
 
 	memcpy(copy + 1, bytes, length);
-	taken = zkl_peer_get(copy + 1, length, receiver, &got);
+	sort = zkl_peer_get(copy + 1, length, KEY, receiver, &got);
 	free(copy);
-	return taken;
+	return sort;
+}
+
+static bool
+is_taken(const uint8_t *bytes, size_t length, int64_t receiver)
+{
+	return sort_of(bytes, length, receiver) == ZKL_PEER_GOOD;
 }
 
 static void
@@ -56,8 +64,8 @@ test_round_trip(void)
 		uint8_t		bytes[ZKL_PEER_BYTES];
 
 		zkl_peer_put(bytes, &datagram);
-		CHECK(zkl_peer_get(bytes, sizeof(bytes), US, &got));
-		CHECK(got.kind == kind && got.sender == THEM && got.receiver == US);
+		CHECK(zkl_peer_get(bytes, sizeof(bytes), KEY, US, &got) == ZKL_PEER_GOOD);
+		CHECK(got.kind == kind && got.key == KEY && got.sender == THEM && got.receiver == US);
 		CHECK(memcmp(got.znode, datagram.znode, ZKL_PEER_ID_BYTES) == 0);
 		CHECK(memcmp(got.waiter, datagram.waiter, ZKL_PEER_ID_BYTES) == 0);
 	}
@@ -67,15 +75,16 @@ test_round_trip(void)
 static void
 test_layout(void)
 {
-	static const uint8_t begin[] = {'z', 'k', 1, 2,
+	static const uint8_t begin[] = {'z', 'k', 2, 2,
+		0, 0, 0, 5, 0, 0, 0, 0x33,
 		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe,
 	0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x40, 0x41};
 	uint8_t		bytes[ZKL_PEER_BYTES];
 
 	put_sample(bytes);
 	CHECK(memcmp(bytes, begin, sizeof(begin)) == 0);
-	CHECK(bytes[36] == 0x80 && bytes[51] == 0x8f);
-	CHECK(ZKL_PEER_SIGNED == 52 && ZKL_PEER_BYTES == 84);
+	CHECK(bytes[44] == 0x80 && bytes[59] == 0x8f);
+	CHECK(ZKL_PEER_SIGNED == 60 && ZKL_PEER_BYTES == 92);
 	for (int i = ZKL_PEER_SIGNED; i < ZKL_PEER_BYTES; i++)
 		CHECK(bytes[i] == 0);
 }
@@ -98,14 +107,36 @@ test_other_bits(void)
 	uint8_t		bytes[ZKL_PEER_BYTES];
 
 	put_sample(bytes);
-	for (int bit = 0; bit < 20 * 8; bit++)
+	for (int bit = 0; bit < 28 * 8; bit++)
 	{
-		bool		of_sender = bit / 8 >= 4 && bit / 8 < 12;
+		int			at = bit / 8;
+		ZklPeerSort expected = ZKL_PEER_BAD;
 
-		bytes[bit / 8] ^= (uint8_t) (1 << bit % 8);
-		CHECK_MSG(is_taken(bytes, sizeof(bytes), US) == of_sender, "bit %d", bit);
-		bytes[bit / 8] ^= (uint8_t) (1 << bit % 8);
+		if (at >= 12 && at < 20)
+			expected = ZKL_PEER_GOOD;
+		else if (at == 2 || (at >= 4 && at < 12))
+			expected = ZKL_PEER_OTHER_KEY;
+		bytes[at] ^= (uint8_t) (1 << bit % 8);
+		CHECK_MSG(sort_of(bytes, sizeof(bytes), US) == expected, "bit %d", bit);
+		bytes[at] ^= (uint8_t) (1 << bit % 8);
 	}
+}
+
+/* Another version may have another size, and no other key makes it good. */
+static void
+test_other_versions(void)
+{
+	static const uint8_t first[84] = {'z', 'k', 1, 1};
+	uint8_t		bytes[ZKL_PEER_BYTES];
+	ZklPeerDatagram datagram = make_sample(ZKL_PEER_ASK);
+
+	for (size_t length = 0; length <= sizeof(first); length++)
+		CHECK_MSG(sort_of(first, length, US) ==
+				  (length < 3 ? ZKL_PEER_BAD : ZKL_PEER_OTHER_KEY), "%zu bytes", length);
+	datagram.key = 0;
+	datagram.receiver = THEM - 1;
+	zkl_peer_put(bytes, &datagram);
+	CHECK(sort_of(bytes, sizeof(bytes), US) == ZKL_PEER_BAD);
 }
 
 static void
@@ -152,6 +183,7 @@ main(void)
 	RUN(test_layout);
 	RUN(test_other_sizes);
 	RUN(test_other_bits);
+	RUN(test_other_versions);
 	RUN(test_sessions);
 	RUN(test_macs);
 	return unit_finish();
