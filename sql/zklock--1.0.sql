@@ -679,7 +679,8 @@ CREATE TYPE zk_server_row AS (
 	session_start timestamptz,
 	system_identifier bigint,
 	session_id text,
-	peer_address text);
+	peer_address text,
+	asks_unanswered bigint);
 COMMENT ON TYPE zk_server_row IS
 'row of the view zk_servers';
 
@@ -689,7 +690,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_servers'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 10;
 COMMENT ON FUNCTION zk_get_servers() IS
-'rows of the view zk_servers: server, host, port, in_recovery, postgresql_version, zklock_version, protocol, requested_timeout, session_timeout, session_start, system_identifier, session_id, peer_address';
+'rows of the view zk_servers: server, host, port, in_recovery, postgresql_version, zklock_version, protocol, requested_timeout, session_timeout, session_start, system_identifier, session_id, peer_address, asks_unanswered';
 
 CREATE TYPE zk_version_row AS (
 	library text,
@@ -1096,6 +1097,8 @@ COMMENT ON COLUMN zk_servers.session_id IS
 'ID of the ZooKeeper session, as zk_status shows it on that server, or null';
 COMMENT ON COLUMN zk_servers.peer_address IS
 'address at which the server receives messages, or null if it receives none';
+COMMENT ON COLUMN zk_servers.asks_unanswered IS
+'number of seconds in which this server has asked that one, without any answer, since the last answer; or null if it was not asked lately';
 
 --
 -- For operators, and asking holders to release a lock

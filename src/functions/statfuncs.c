@@ -28,12 +28,13 @@
 #include "shared/entries.h"
 #include "shared/gate.h"
 #include "shared/lockstats.h"
+#include "shared/peer_count.h"
 #include "shared/status.h"
 #include "utils/acl.h"
 
 /* ---- zk_servers ---- */
 
-#define SERVERS_COLUMNS	13
+#define SERVERS_COLUMNS	14
 
 ZKL_FUNCTION(zkl_sql_servers);
 
@@ -66,6 +67,7 @@ put_server(void *arg, const ZklFleetServer *server)
 {
 	const ZklFleetEntry *entry = &server->entry;
 	bool		visible = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	ZklPeerCount count;
 	ZklRow		row = {0};
 
 	add_text_if(&row, true, entry->server);
@@ -87,6 +89,10 @@ put_server(void *arg, const ZklFleetServer *server)
 		zkl_row_null(&row);
 	zkl_row_session_id(&row, visible ? server->session_id : 0);
 	add_text_if(&row, visible, entry->peer);
+	if (zkl_peer_count_copy(server->session_id, &count))
+		zkl_row_int64(&row, count.unanswered);
+	else
+		zkl_row_null(&row);
 
 	Assert(row.n == SERVERS_COLUMNS);
 	zkl_row_put(arg, &row);

@@ -7,6 +7,7 @@
 
 #include "port/atomics.h"
 #include "shared/changes.h"
+#include "shared/peer_count.h"
 #include "shared/root.h"
 #include "shared/status.h"
 #include "storage/spin.h"
@@ -16,11 +17,12 @@
 
 typedef struct ZklControl
 {
-	ZklChanges	ctl_changes;	/* of ctl_status, and of the next three */
+	ZklChanges	ctl_changes;	/* of ctl_status, and of the next four */
 	ZklStatus	ctl_status;
 	ZklRoot		ctl_root;		/* as it was last read */
 	bool		ctl_root_known; /* it was */
 	int32		ctl_root_rc;	/* if ctl_root_state is UNREADABLE */
+	ZklPeerCount ctl_peer_counts[ZKL_MAX_PEER_COUNTS];
 
 	/*
 	 * {session generation, deadline}: the generation in the upper 24 bits,

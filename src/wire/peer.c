@@ -51,7 +51,7 @@ zkl_peer_put(uint8_t *bytes, const ZklPeerDatagram *datagram)
 static bool
 is_for(const ZklPeerDatagram *datagram, int64_t receiver)
 {
-	return (datagram->kind == ZKL_PEER_ASK || datagram->kind == ZKL_PEER_WORD) &&
+	return datagram->kind >= ZKL_PEER_ASK && datagram->kind <= ZKL_PEER_ECHO &&
 		receiver != 0 && datagram->receiver == receiver && datagram->sender != 0 &&
 		datagram->sender != receiver;
 }

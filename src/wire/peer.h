@@ -27,7 +27,9 @@
 typedef enum ZklPeerKind
 {
 	ZKL_PEER_ASK = 1,
-	ZKL_PEER_WORD
+	ZKL_PEER_WORD,
+	ZKL_PEER_ASK_ECHO,			/* an ask, which is to be echoed at once */
+	ZKL_PEER_ECHO				/* such an ask was heard */
 } ZklPeerKind;
 
 typedef struct ZklPeerDatagram

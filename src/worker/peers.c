@@ -22,6 +22,7 @@
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/peer_address.h"
+#include "shared/peer_count.h"
 #include "shared/settings.h"
 #include "shared/status.h"
 #include "worker/fleet_entry.h"
@@ -277,6 +278,20 @@ look_for_key(void)
 
 /* ---- receiving ---- */
 
+/* An echo only tells that datagrams arrive. */
+static void
+take_message(ZklPeerKind kind, const ZklPeerMessage *message)
+{
+	if (kind == ZKL_PEER_WORD || kind == ZKL_PEER_ECHO)
+		zkl_peer_count_heard(message->session);
+	if (kind == ZKL_PEER_WORD)
+		zkl_worker_tell(ZKL_EVENT(WORD,.peer = message));
+	else if (kind != ZKL_PEER_ECHO)
+		zkl_worker_tell(ZKL_EVENT(ASK,.peer = message));
+	if (kind == ZKL_PEER_ASK_ECHO)
+		zkl_peers_send(ZKL_PEER_ECHO, message);
+}
+
 static ZklPeerSort
 take_datagram(const uint8 *bytes, size_t length)
 {
@@ -294,10 +309,7 @@ take_datagram(const uint8 *bytes, size_t length)
 	message.session = datagram.sender;
 	memcpy(message.znode.bytes, datagram.znode, ZKL_PEER_ID_BYTES);
 	memcpy(message.waiter.bytes, datagram.waiter, ZKL_PEER_ID_BYTES);
-	if (datagram.kind == ZKL_PEER_ASK)
-		zkl_worker_tell(ZKL_EVENT(ASK,.peer = &message));
-	else
-		zkl_worker_tell(ZKL_EVENT(WORD,.peer = &message));
+	take_message(datagram.kind, &message);
 	return ZKL_PEER_GOOD;
 }
 
@@ -438,6 +450,8 @@ transmit(const Postponed *one, const ZklPeerAddress *address)
 	ZklPeerDatagram datagram = {.kind = one->kind,.key = zkl_peer_key_number()};
 	uint8		bytes[ZKL_PEER_BYTES];
 
+	if (one->kind == ZKL_PEER_ASK && zkl_peer_count_ask(one->message.session))
+		datagram.kind = ZKL_PEER_ASK_ECHO;
 	datagram.sender = zkl_control->ctl_status.session_id;
 	datagram.receiver = one->message.session;
 	memcpy(datagram.znode, one->message.znode.bytes, ZKL_PEER_ID_BYTES);

@@ -18,7 +18,7 @@ use Digest::SHA qw(hmac_sha256);
 use IO::Socket::IP;
 use Socket qw(SOCK_DGRAM);
 
-my %kinds = (ask => 1, word => 2);
+my %kinds = (ask => 1, word => 2, ask_echo => 3, echo => 4);
 
 my $znode = '/zklock/.peer_key';
 

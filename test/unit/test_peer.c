@@ -57,7 +57,7 @@ is_taken(const uint8_t *bytes, size_t length, int64_t receiver)
 static void
 test_round_trip(void)
 {
-	for (ZklPeerKind kind = ZKL_PEER_ASK; kind <= ZKL_PEER_WORD; kind++)
+	for (ZklPeerKind kind = ZKL_PEER_ASK; kind <= ZKL_PEER_ECHO; kind++)
 	{
 		ZklPeerDatagram datagram = make_sample(kind);
 		ZklPeerDatagram got;
@@ -100,7 +100,7 @@ test_other_sizes(void)
 				  length);
 }
 
-/* Each bit before the ids counts, but for those that make another sender. */
+/* Each bit before the ids counts, but for those that make another sender or kind. */
 static void
 test_other_bits(void)
 {
@@ -112,7 +112,7 @@ test_other_bits(void)
 		int			at = bit / 8;
 		ZklPeerSort expected = ZKL_PEER_BAD;
 
-		if (at >= 12 && at < 20)
+		if ((at >= 12 && at < 20) || bit == 3 * 8)
 			expected = ZKL_PEER_GOOD;
 		else if (at == 2 || (at >= 4 && at < 12))
 			expected = ZKL_PEER_OTHER_KEY;
