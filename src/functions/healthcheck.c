@@ -23,6 +23,7 @@
 #include "backend/refusal.h"
 #include "backend/rights.h"
 #include "backend/text.h"
+#include "functions/peercheck.h"
 #include "functions/row.h"
 #include "lib/stringinfo.h"
 #include "nodes/value.h"
@@ -64,6 +65,7 @@ typedef struct
 	uint32		timeout_ms;		/* ours */
 	ZklFleetServer own;			/* readable if it is there */
 	int64		session_id;		/* ours */
+	List	   *peers;			/* see peercheck.h */
 	bool		has_clock;
 	int64		ahead_ms;		/* the clock, of this server's */
 } Fleet;
@@ -231,22 +233,13 @@ check_waits(FunctionCallInfo fcinfo)
 					   waits, (long long) longest));
 }
 
-/* A fault shows addresses, and paths of files. */
 static void
-check_messages(FunctionCallInfo fcinfo, const ZklStatus *status)
+check_messages(FunctionCallInfo fcinfo, const ZklStatus *status, const Fleet *fleet)
 {
-	const char *fault = zkl_refusal_may_see_hosts() ? status->messages_fault :
-	"The server log says why.";
-	const char *detail = "Messages between servers are possible.";
+	bool		ok;
+	const char *detail = zkl_peercheck_judge(status, fleet->peers, &ok);
 
-	if (zkl_peer_port == 0)
-		detail = "\"zklock.peer_port\" is 0: there are no messages between servers.";
-	else if (status->messages_fault[0] != '\0')
-		detail = zkl_text_to_display(fault, (int) strlen(fault));
-	else if (!status->messages_possible)
-		detail = "Messages between servers are not possible yet.";
-	put_check(fcinfo, "messages", true, zkl_peer_port == 0 || status->messages_possible,
-			  detail);
+	put_check(fcinfo, "messages", true, ok, detail);
 }
 
 static void
@@ -347,6 +340,7 @@ note_server(void *arg, const ZklFleetServer *server)
 	Fleet	   *fleet = arg;
 
 	fleet->servers++;
+	fleet->peers = zkl_peercheck_note(fleet->peers, server);
 	if (server->session_id == fleet->session_id)
 		fleet->own = *server;
 	if (!server->readable)
@@ -580,7 +574,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	judge_tls(fcinfo, &status);
 	check_slots(fcinfo, used);
 	check_waits(fcinfo);
-	check_messages(fcinfo, &status);
+	check_messages(fcinfo, &status, &fleet);
 	check_lost_writes(fcinfo, &status);
 	check_clock_rate(fcinfo);
 	check_script(fcinfo);

@@ -141,3 +141,11 @@ zkl_peer_address_is_loopback(const ZklPeerAddress *address)
 	return is_v6(address) ? IN6_IS_ADDR_LOOPBACK(&v6(address)->sin6_addr) :
 		ntohl(v4(address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
+
+/* 169.254.0.0/16 */
+bool
+zkl_peer_address_is_link_local(const ZklPeerAddress *address)
+{
+	return is_v6(address) ? IN6_IS_ADDR_LINKLOCAL(&v6(address)->sin6_addr) :
+		ntohl(v4(address)->sin_addr.s_addr) >> 16 == 0xa9fe;
+}

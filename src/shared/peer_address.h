@@ -33,5 +33,6 @@ extern void zkl_peer_address_set_port(ZklPeerAddress *address, int port);
 extern void zkl_peer_address_widen(ZklPeerAddress *address);
 
 extern bool zkl_peer_address_is_loopback(const ZklPeerAddress *address);
+extern bool zkl_peer_address_is_link_local(const ZklPeerAddress *address);
 
 #endif							/* ZKL_SHARED_PEER_ADDRESS_H */
