@@ -2,7 +2,8 @@
 # two servers as docs/monitoring.md sets it up, and Prometheus at both exporters.
 # Every metric is there, each expression of the dashboard has a result, and alerts
 # fire and clear: one server is cut off from ZooKeeper and loses its lock, a
-# session waits long, a worker ends, a leader goes, an exporter ends.
+# session waits long, messages between servers are dropped or are none, a worker ends,
+# a leader goes, an exporter ends.
 #
 # The rules are those of alerts.yml, with shorter times.  The file for sql_exporter is
 # what its script makes, and its queries return what its metrics name.
@@ -16,9 +17,12 @@ use JSON::PP;
 use Test::More;
 
 use Document;
+use PeerForger;
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Prometheus;
 use TcpProxy;
+use UdpRelay;
 use ZklockTest;
 
 my $kit = Document->path('monitoring');
@@ -27,6 +31,17 @@ my $page = Document->new('docs/monitoring.md');
 my $net = TcpProxy->new;
 my $test = ZklockTest->new(net => $net, max_requests => 50);
 my ($one, $two) = $test->nodes;
+my $relay = UdpRelay->new;
+my %port;
+
+foreach my $node ($one, $two)
+{
+	my $way = PostgreSQL::Test::Cluster::get_free_port();
+
+	$port{ $node->name } = PostgreSQL::Test::Cluster::get_free_port();
+	$relay->route($node->name, $way, $port{ $node->name });
+	$test->set($node, peer_address => "127.0.0.1:$way", peer_port => $port{ $node->name });
+}
 
 # ---- set up as the page says
 
@@ -131,6 +146,40 @@ $holder->query("SELECT zk_lock('/m/own')");
 my $reserved = $holder->query("SELECT zk_reserve('/m/a', '10 min')");
 $other->query("SELECT zk_lock('/m/b'), zk_unlock('/m/b')");
 $leader->query("SELECT zk_lead('/m/lead')");
+
+# A lock goes from the first server to the second one, which asks for it, and back.
+my @hands = map { $test->session($_) } $one, $two;
+
+sub hand_over
+{
+	foreach my $pair ([@hands], [ reverse @hands ])
+	{
+		my ($from, $to) = @$pair;
+
+		$from->query("SELECT zk_lock('/m/c')");
+		$test->enqueue($to, "SELECT zk_lock('/m/c')", '/m/c');
+		$from->query("SELECT zk_unlock('/m/c')");
+		$to->value;
+		$to->query("SELECT zk_unlock('/m/c')");
+	}
+	return;
+}
+
+# Hands a lock over until the servers have asked each other so often without an answer.
+sub unanswered
+{
+	my ($condition, $what) = @_;
+	my $sql = "SELECT max(asks_unanswered) $condition FROM zk_servers";
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok(
+		wait_for(
+			sub { hand_over(); return $test->look($one, $sql) . $test->look($two, $sql) eq 'tt' },
+			$what),
+		$what);
+}
+
+unanswered('= 0', 'messages arrive');
 $prometheus->start(
 	replaced($config,
 		'/etc/\S+' => "$dir/alerts.yml",
@@ -244,6 +293,21 @@ alerts_ok('a reservation for long', 'ZklockLongHold /m/reserved/long');
 $keeper->query("SELECT zk_cancel_reservation('/m/reserved/long', $token)");
 alerts_ok('is cancelled');
 
+# ---- messages between servers
+
+$relay->drop('*');
+unanswered('>= 5', 'messages are dropped');
+alerts_ok(
+	'which is seen',
+	map { ("ZklockCheckFailed $_", "ZklockMessagesUnanswered $_") } 'server1', 'server2');
+$relay->pass('*');
+unanswered('= 0', 'messages are not dropped');
+alerts_ok('any more');
+my $forger = PeerForger->new($test->zk->client);
+$forger->send('x', $port{server1}) for 1 .. 250;
+alerts_ok('what is no message', 'ZklockMessagesRefused server1');
+alerts_ok('ends');
+
 # ---- locks are switched off on one server, and then that has another root
 
 $leader->query("SELECT zk_resign('/m/lead')");
@@ -252,7 +316,7 @@ alerts_ok('switched off', 'ZklockDisabled server2');
 $test->set($two, enabled => 'on');
 alerts_ok('and on again');
 $test->stop_looking($two);
-$_->close foreach $other, $leader, $waiter;
+$_->close foreach $other, $leader, $waiter, @hands;
 $two->append_conf('postgresql.conf', "zklock.root = '/elsewhere'");
 $two->restart;
 alerts_ok('two fleets', map { "ZklockFleetSplit $_" } 'server1', 'server2');
