@@ -38,7 +38,7 @@ my %settings = (
 	container_check_ms => 3_600_000,
 	java => ['-Xmx1g']);
 
-# What zklock makes in ZooKeeper is its own, as messages between servers need credentials.
+# What zklock makes in ZooKeeper is its own, as it should be in a fleet.
 my $credentials = 'zklock:open-sesame';
 
 sub new
