@@ -8,7 +8,8 @@
  * Nothing depends on a message: each may be lost.  So there is no connection and no
  * answer, and what cannot be sent at once is dropped.  Only the latest few messages to
  * servers are kept whose addresses are still being read.  Messages go to the addresses
- * that servers have published in ZooKeeper, never to the source of a datagram.
+ * that servers have published in ZooKeeper, never to the source of a datagram.  Some asks
+ * are echoed, so that somebody can see whether messages arrive: see peer_count.h.
  *
  * A sender that has the key is a server of the fleet.  Any other can only flood us, or
  * repeat datagrams that it has recorded.  So a turn takes few datagrams, and after
