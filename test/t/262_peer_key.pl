@@ -43,17 +43,21 @@ sub finds
 
 sub possible { return finds($_[0], 't', 'Messages between servers are possible.'); }
 
-# Waits for another key than before, and notes it.
+# Waits for another key than before, which nobody has touched, and notes it.
 sub another_key
 {
 	my ($what) = @_;
 	my $stat;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok(wait_for(sub { ($stat = $insider->stat($znode)) && $stat->{czxid} != $number }, $what),
+	ok(wait_for(
+			sub {
+				$stat = $insider->stat($znode);
+				return $stat && $stat->{czxid} != $number && "$stat->{version}$stat->{aversion}" eq '00';
+			},
+			$what),
 		$what);
-	is($stat->{version} . $stat->{aversion} . $stat->{ephemeralOwner}, '000', "$what: untouched");
-	is($stat->{dataLength}, 32, "$what: 32 bytes");
+	is("$stat->{ephemeralOwner} $stat->{dataLength}", '0 32', "$what: it lasts");
 	$number = $stat->{czxid};
 	$keys{ $insider->get_hex($znode) } = 1;
 	return;
@@ -163,6 +167,18 @@ $insider->set($znode, 'x' x 32);
 another_key('written by somebody else');
 $insider->set($znode, 'short');
 another_key('no key at all');
+
+# Who writes there all the time gets no race.
+my $written = qq(The key in znode "$znode" does not keep its rights, or is changed.);
+ok(wait_for(
+		sub {
+			$insider->try_set($znode, 'x') for 1 .. 50;
+			return grep { slurp_file($_->logfile) =~ /DETAIL:  \Q$written\E\n/ } $one, $two;
+		},
+		'written all the time'),
+	'written all the time');
+$_->reload foreach $one, $two;
+another_key('once that is over');
 $test->set($_, peer_port => 0) foreach $one, $two;
 ok($test->look_until($one, 'SELECT count(peer_address) FROM zk_servers', 0, 'off'), 'off');
 $insider->delete($znode);
