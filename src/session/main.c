@@ -382,9 +382,15 @@ start(const ZklWireHeader *header, ZklWireReader *body)
 	}
 	if (!read_start(&told, body))
 		malformed();
+
+	/* To resolve a name can take long, so what is known is told before. */
+	zkl_zk_tell_step(ZKL_WIRE_STEP_STARTED);
+	link_write();
 	resolve_host(&told);
 	if (zkl_zk_is_gone())
 		return;
+	zkl_zk_tell_step(ZKL_WIRE_STEP_RESOLVED);
+	link_write();
 
 	/*
 	 * An address that swallows packets may cost this process all the time

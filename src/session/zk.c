@@ -38,7 +38,7 @@ ZklZkState	zkl_zk;
 static int	tried;				/* addresses tried, with the present one */
 static int	client_fd = -1;		/* the client's socket, or -1 */
 static int	stalls;
-static bool accepted;			/* ACCEPTED was sent */
+static bool accepted;			/* that was told */
 
 void
 zkl_zk_init(ZklWireBuffer *out, uint32_t generation)
@@ -51,6 +51,15 @@ bool
 zkl_zk_is_gone(void)
 {
 	return zkl_zk.gone;
+}
+
+void
+zkl_zk_tell_step(ZklWireStep step)
+{
+	size_t		frame = zkl_zkstate_begin_frame(ZKL_WIRE_STEP, 0, 0);
+
+	zkl_wire_put_u8(zkl_zk.out, (uint8_t) step);
+	zkl_wire_end(zkl_zk.out, frame);
 }
 
 static void
@@ -251,7 +260,7 @@ tell_accepted(void)
 					 zoo_state(zkl_zk.handle) != ZOO_ASSOCIATING_STATE))
 		return;
 	accepted = true;
-	zkl_wire_end(zkl_zk.out, zkl_zkstate_begin_frame(ZKL_WIRE_ACCEPTED, 0, 0));
+	zkl_zk_tell_step(ZKL_WIRE_STEP_ACCEPTED);
 }
 
 /* With TLS, the port for plain text is not known. */

@@ -46,6 +46,9 @@ typedef struct ZklZkStart
 /* Says where frames go and which generation they carry.  Call it first. */
 extern void zkl_zk_init(ZklWireBuffer *out, uint32_t generation);
 
+/* How far the attempt to connect has come */
+extern void zkl_zk_tell_step(ZklWireStep step);
+
 /* Starts to connect; each address is tried once. */
 extern void zkl_zk_start(const ZklZkStart *start);
 

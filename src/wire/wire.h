@@ -102,11 +102,20 @@ typedef enum ZklWireType
 	ZKL_WIRE_EVENT,				/* u8 ZklWireEvent, string path */
 	ZKL_WIRE_PONG,
 	ZKL_WIRE_LOG,				/* string: what the ZooKeeper client says */
-	ZKL_WIRE_ACCEPTED,			/* no body; at most once, before CONNECTED:
-								 * the host has accepted the network
-								 * connection */
+	ZKL_WIRE_STEP,				/* u8 ZklWireStep: how far it has come, each
+								 * at most once and before CONNECTED */
 	ZKL_WIRE_VERSION			/* string, such as 3.8.0 */
 } ZklWireType;
+
+/* What an attempt to connect has behind it */
+typedef enum ZklWireStep
+{
+	ZKL_WIRE_STEP_NONE = 0,
+	ZKL_WIRE_STEP_STARTED,		/* zklock_session has read START */
+	ZKL_WIRE_STEP_RESOLVED,		/* it knows the host's addresses */
+	ZKL_WIRE_STEP_ACCEPTED		/* the host has accepted the network
+								 * connection */
+} ZklWireStep;
 
 typedef enum ZklWireEvent
 {

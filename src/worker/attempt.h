@@ -8,6 +8,8 @@
 #ifndef ZKL_WORKER_ATTEMPT_H
 #define ZKL_WORKER_ATTEMPT_H
 
+#include "wire/wire.h"
+
 /*
  * The worker stops waiting for ZooKeeper's answers: the settings have changed, or a
  * connection is proved.  What was learned from earlier attempts is forgotten.
@@ -21,11 +23,14 @@ extern void zkl_attempt_parted(int64 now);
 extern bool zkl_attempt_may_save(int64 now);
 
 /*
- * An attempt begins: until when the host has time to accept the connection.
- * It has: until when it has time for TLS and for the session.
+ * An attempt begins, or has a step behind it: until when it has time for the next
+ * one, the last of which is TLS and the session.
  */
 extern int64 zkl_attempt_begin(int64 now);
-extern int64 zkl_attempt_accepted(int64 now);
+extern int64 zkl_attempt_step(ZklWireStep step, int64 now);
+
+/* The last step of the present attempt, or of the last one */
+extern ZklWireStep zkl_attempt_last_step(void);
 
 /* How long a connection that is not proved yet may be silent */
 extern int64 zkl_attempt_patience(int64 now);

@@ -47,6 +47,36 @@ zkl_diagnosis_of(int32 rc, const char *host)
 	}
 }
 
+static const char *
+step_behind(ZklWireStep last)
+{
+	switch (last)
+	{
+		case ZKL_WIRE_STEP_NONE:
+			return "zklock_session had started";
+		case ZKL_WIRE_STEP_STARTED:
+			return "the name was resolved";
+		case ZKL_WIRE_STEP_RESOLVED:
+			return "the connection was accepted";
+		default:
+			return "the server answered";
+	}
+}
+
+const char *
+zkl_diagnosis_of_late(ZklWireStep last, const char *host)
+{
+	return psprintf("could not connect to ZooKeeper server \"%s\": the time was over before %s",
+					host, step_behind(last));
+}
+
+const char *
+zkl_diagnosis_of_crash(ZklWireStep last)
+{
+	return psprintf("the session process ended unexpectedly, before %s",
+					step_behind(last));
+}
+
 const char *
 zkl_diagnosis_of_gone(ZklWireGone reason, ZklWireReader *body)
 {

@@ -17,6 +17,13 @@ extern const char *zkl_diagnosis_of(int32 rc, const char *host);
  */
 extern void zkl_diagnosis_check_version(const char *version, const char *host);
 
+/*
+ * An attempt to connect has come to that step only, when its time was over or its
+ * session process ended.
+ */
+extern const char *zkl_diagnosis_of_late(ZklWireStep last, const char *host);
+extern const char *zkl_diagnosis_of_crash(ZklWireStep last);
+
 /* Why a session process has ended: the rest of its frame GONE, behind the reason */
 extern const char *zkl_diagnosis_of_gone(ZklWireGone reason,
 										 ZklWireReader *body);

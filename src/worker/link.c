@@ -370,9 +370,12 @@ zkl_link_wait(long timeout_ms)
 
 	/*
 	 * If the latch was set before, PostgreSQL 15 does not look at the sockets
-	 * at all; and backends may set the latch again and again.
+	 * at all; and backends may set the latch again and again.  Nor does any
+	 * look if the time was over when a signal ended the wait, as after a
+	 * stop: then an answer must not be taken for missing.
 	 */
-	unsure = nevents == 1 && events[0].events == WL_LATCH_SET;
+	unsure = nevents == 0 ||
+		(nevents == 1 && events[0].events == WL_LATCH_SET);
 	readable |= unsure;
 	memset(guest_readable, unsure, sizeof(guest_readable));
 	for (i = 0; i < nevents; i++)

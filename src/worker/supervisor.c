@@ -258,6 +258,14 @@ lose_session(int64 now)
 }
 
 static void
+take_step(ZklWireStep step, int64 now)
+{
+	if (phase == CONNECTING && step > zkl_attempt_last_step() &&
+		step <= ZKL_WIRE_STEP_ACCEPTED)
+		deadline = zkl_attempt_step(step, now);
+}
+
+static void
 take_connected(ZklWireReader *body, int64 now)
 {
 	ZklSession	session;
@@ -291,6 +299,7 @@ take_connected(ZklWireReader *body, int64 now)
 
 	/* The setting may have changed while this session was being made. */
 	note_renewal();
+	take_step(ZKL_WIRE_STEP_ACCEPTED, now);
 	phase = CONNECTED;
 	zkl_liveness_connected();
 	zkl_worker_tell(ZKL_EVENT(CONNECTED,.session = &session));
@@ -362,9 +371,8 @@ zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
 	zkl_liveness_heard(now);
 	switch (header->type)
 	{
-		case ZKL_WIRE_ACCEPTED:
-			if (phase == CONNECTING)
-				deadline = zkl_attempt_accepted(now);
+		case ZKL_WIRE_STEP:
+			take_step((ZklWireStep) zkl_wire_get_u8(body), now);
 			break;
 		case ZKL_WIRE_CONNECTED:
 			take_connected(body, now);
@@ -386,7 +394,9 @@ zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
 void
 zkl_supervisor_link_broken(int64 now)
 {
-	zkl_identity_note_error(ZKL_ABOUT_PROCESS, "the session process ended unexpectedly");
+	zkl_identity_note_error(ZKL_ABOUT_PROCESS, phase == CONNECTED ?
+							"the session process ended unexpectedly" :
+							zkl_diagnosis_of_crash(zkl_attempt_last_step()));
 	end_process(now);
 }
 
@@ -517,9 +527,10 @@ zkl_supervisor_tick(int64 now)
 		start_process(now);
 	else if (phase == CONNECTING && now >= deadline)
 	{
-		zkl_identity_note_error(ZKL_ABOUT_CONNECTION,
-								psprintf("could not connect to ZooKeeper server \"%s\" in time",
-										 current_host));
+		zkl_identity_note_error(zkl_attempt_last_step() == ZKL_WIRE_STEP_NONE ?
+								ZKL_ABOUT_PROCESS : ZKL_ABOUT_CONNECTION,
+								zkl_diagnosis_of_late(zkl_attempt_last_step(),
+													  current_host));
 		zkl_attempt_timed_out();
 		end_process(now);
 	}

@@ -21,7 +21,7 @@ extern void zkl_supervisor_tick(int64 now);
 /* When to call tick at the latest; -1: no need. */
 extern int64 zkl_supervisor_timer(void);
 
-/* Frames of the kinds ACCEPTED, CONNECTED, GONE, PONG, LOG. */
+/* Frames of the kinds STEP, CONNECTED, GONE, PONG, LOG. */
 extern void zkl_supervisor_frame(const ZklWireHeader *header,
 								 ZklWireReader *body, int64 now);
 

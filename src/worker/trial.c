@@ -52,6 +52,7 @@ static TrialPhase phase = IDLE;
 static int64 due = 0;			/* the end of the phase */
 static int	host_number = 0;
 static char host[ZKL_MAX_HOST];
+static ZklWireStep step;		/* how far the attempt at it has come */
 static pid_t pid = 0;
 static pgsocket link_socket = PGINVALID_SOCKET;
 static ZklWireBuffer input;
@@ -185,6 +186,7 @@ try_host(int64 now, const char *last_fault)
 		}
 		host_number++;
 		strlcpy(host, next, sizeof(host));
+		step = ZKL_WIRE_STEP_NONE;
 		phase = LOOKING;
 		due = now + HOST_TIME;
 		last_fault = start_program();
@@ -264,6 +266,9 @@ take_frames(int64 now)
 	{
 		switch (header.type)
 		{
+			case ZKL_WIRE_STEP:
+				step = (ZklWireStep) zkl_wire_get_u8(&body);
+				break;
 			case ZKL_WIRE_CONNECTED:
 				send_request(ZKL_SEND_GET, "/");
 				break;
@@ -327,10 +332,9 @@ zkl_trial_tick(int64 now)
 	if (phase == PAUSING || host_number != number)
 		return false;
 	if (!runs)
-		return take_end(now, "the session process ended unexpectedly");
+		return take_end(now, zkl_diagnosis_of_crash(step));
 	if (now >= due)
-		return take_end(now, psprintf("could not connect to ZooKeeper server \"%s\" in time",
-									  host));
+		return take_end(now, zkl_diagnosis_of_late(step, host));
 	return false;
 }
 

@@ -10,6 +10,7 @@
 #	foreach my $mode ($fake->modes) { $fake->once($mode); ... }
 #	$fake->always('mute'); $fake->never;
 #	$fake->starts;			# how often it was started so far
+#	$fake->delay(2.5);		# the real one begins so much later, from now on
 
 package FakeSession;
 
@@ -41,6 +42,7 @@ sub new
 	append_to_file("$dir/zklock_session", <<"EOS");
 #!/bin/sh
 [ ! -e '$dir/fake' ] || exec '$dir/fake'
+[ ! -e '$dir/delay' ] || sleep "\$(cat '$dir/delay')"
 exec '$dir/real'
 EOS
 	chmod 0755, "$dir/zklock_session";
@@ -110,6 +112,15 @@ sub never
 
 	unlink "$dir/fake";
 	unlink "$dir/stay";
+	return;
+}
+
+sub delay
+{
+	my ($self, $seconds) = @_;
+
+	unlink "$self->{dir}/delay";
+	$self->_write('delay', $seconds) if $seconds;
 	return;
 }
 

@@ -15,7 +15,7 @@ import struct
 import sys
 import time
 
-START, CONNECTED, GONE, REPLY, EVENT, PONG, LOG = 1, 64, 65, 66, 67, 68, 69
+START, CONNECTED, GONE, REPLY, EVENT, PONG, LOG, STEP = 1, 64, 65, 66, 67, 68, 69, 70
 HEADER = "=IIIiQ"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -62,6 +62,13 @@ def say(data):
 
 def mute():
     time.sleep(3600)
+
+
+def come_to(last):
+    """An attempt that goes so far: 1 started, 2 resolved, 3 accepted"""
+    read_start()
+    for step in range(1, last + 1):
+        link.sendall(frame(STEP, bytes([step])))
 
 
 def spin():
@@ -130,13 +137,20 @@ MODES = {
     "length 2^32-1": lambda: say(struct.pack("=I", 0xFFFFFFFF) + bytes(20)),
     "half a frame": unfinished,
     "half a frame, then silence": lambda: (unfinished(), mute()),
+    "started, then silence": lambda: (come_to(1), mute()),
+    "resolved, then silence": lambda: (come_to(2), mute()),
+    "accepted, then silence": lambda: (come_to(3), mute()),
+    "accepted, then exit": lambda: come_to(3),
+    "steps that there are not":
+        lambda: say(b"".join(frame(STEP, bytes([n])) for n in (3, 0, 2, 1, 4, 255))
+                    + frame(STEP)),
     "connected, then silence": lambda: (connect(), mute()),
     "connected, then spin": lambda: (connect(), spin()),
     "connected, then noise": lambda: (connect(), say(os.urandom(100000))),
     "random replies and events":
-        lambda: (connect(), random_frames((REPLY, EVENT, PONG, 0, 70, 4711))),
+        lambda: (connect(), random_frames((REPLY, EVENT, PONG, STEP, 0, 72, 4711))),
     "random replies at once":
-        lambda: random_frames((REPLY, EVENT, PONG, 0, 70, 4711)),
+        lambda: random_frames((REPLY, EVENT, PONG, STEP, 0, 72, 4711)),
     "ill string in a log": lambda: say(frame(LOG, b"\1" + ILL_STRING)),
     "ill string in an event":
         lambda: (connect(), say(frame(EVENT, b"\1" + ILL_STRING))),

@@ -136,11 +136,8 @@ is($test->look($one, 'SELECT max_wait_time > 99, max_hold_time > 99,'
 
 # ---- the worker, and those who make room
 
-my $worker = $test->status($one, 'worker_pid');
 $a->query("SELECT zk_lock('/s/kept')");
-kill 'TERM', $worker;
-$test->look_until($one, "SELECT worker_pid <> $worker AND state = 'connected' FROM zk_status",
-	't', 'another worker');
+$test->restart_worker($one);
 $a->query("SELECT zk_unlock('/s/kept')");
 counts('/s/kept', '1 0 0 0 0', 'a hold that outlived a worker');
 counts('/s/a', '9 2 2 3 1', 'what was counted before');

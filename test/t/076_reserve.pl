@@ -208,10 +208,7 @@ is($test->session($one)->query("SELECT usename FROM zk_queue('/full/0')"),
 
 # ---- and after all that, a restarted worker finds its way ----
 
-kill 'TERM', $worker;
-$test->look_until($one,
-	"SELECT worker_pid <> $worker AND state = 'connected' FROM zk_status",
-	't', 'another worker');
+$test->restart_worker($one);
 is($watcher->query("SELECT usename FROM zk_queue('/full/0')"),
 	'greedy', 'another worker: zk_queue()');
 is(scalar(grep { $_->busy } @waiting), 6, 'another worker: six still wait');

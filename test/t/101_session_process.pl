@@ -78,12 +78,25 @@ my $token = $holder->query($lock);
 $test->enqueue($rival, $lock, '/p');
 $test->enqueue($behind, $lock, '/p');
 my @queue = $test->queue('/p');
+my $late = 'could not connect to ZooKeeper server "[^"]*": the time was over before';
+my $ended = 'the session process ended unexpectedly, before';
+my %told = (
+	'exit' => "$ended zklock_session had started",
+	'mute' => "$late zklock_session had started",
+	'started, then silence' => "$late the name was resolved",
+	'resolved, then silence' => "$late the connection was accepted",
+	'accepted, then silence' => "$late the server answered",
+	'accepted, then exit' => "$ended the server answered");
 foreach my $mode (grep { !/^lies/ } $fake->modes)
 {
 	my $starts = $fake->starts;
+	my $offset = -s $one->logfile;
 
 	$fake->once($mode);
 	next_process($mode);
+	like(slurp_file($one->logfile, $offset), qr/ zklock: $told{$mode}$/m,
+		"$mode: the log says how far it came")
+	  if $told{$mode};
 	is($fake->starts, $starts + 1, "$mode: met once");
 	is($test->status($one, 'session_id, sessions_lost, worker_pid'),
 		"$id|0|$worker", "$mode: nothing is lost");

@@ -302,10 +302,7 @@ cmp_ok($t->value, '>', 0, 'and comes in');
 # A worker that is started again takes up who holds and who waits.
 begins($s, "zk_acquire_permits('/h', max_permits => 2)", '/h', 'leases');
 $test->look_until($one, "SELECT count(*) FROM zk_locks", 2, 'one holds, one waits');
-$worker = $test->status($one, 'worker_pid');
-kill 'TERM', $worker;
-$test->look_until($one, "SELECT worker_pid <> $worker AND state = 'connected'"
-	  . ' FROM zk_status', 't', 'a new worker');
+$test->restart_worker($one);
 ok($s->busy, 'who waited still does');
 $t->query("SELECT zk_release_permits('/h')");
 cmp_ok($s->value, '>', 0, 'and comes in');

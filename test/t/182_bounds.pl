@@ -168,10 +168,7 @@ foreach my $lifetime ('transaction', 'session')
 	ok($s->busy, "$lifetime: and the commit is not disturbed");
 
 	# A restarted worker leaves it, too.
-	$worker = $test->status($one, 'worker_pid');
-	kill 'TERM', $worker;
-	$test->wait_gone($worker);
-	$test->wait_connected($one);
+	$test->restart_worker($one);
 	ok($test->still_waits($t), "$lifetime: not for a restarted worker either");
 	is(scalar($test->queue($path)), 2, "$lifetime: its znode is still there");
 	$s->cancel;
@@ -333,10 +330,7 @@ my $under = $test->session($one);
 $under->query("BEGIN; SELECT zk_xact_lock('/k/under')");
 $under->query("SELECT zk_lock('/k/under', at_least => '1h')");
 $under->query("SELECT zk_unlock('/k/under')");
-$worker = $test->status($one, 'worker_pid');
-kill 'TERM', $worker;
-$test->wait_gone($worker);
-$test->wait_connected($one);
+$test->restart_worker($one);
 is($s->query('SELECT count(*) FROM zk_locks WHERE path ~ $$^/(k|jobs)/$$'
 		  . " AND state = 'kept'"),
 	11, 'a restarted worker keeps them all');
@@ -358,7 +352,7 @@ foreach my $restart (0, 1)
 	$test->enqueue($t, "SELECT zk_lock('$path')", $path);
 	$s->query("SELECT zk_unlock('$path')");
 	state_ok($path, 'kept', 'kept while another waits');
-	kill 'TERM', $test->status($one, 'worker_pid') if $restart;
+	$test->restart_worker($one) if $restart;
 	cmp_ok($t->value, '>', 0, 'who waits gets it in the end');
 	is($test->look($two, "SELECT granted_at - '$granted' >= '2.9s'"
 			  . " FROM zk_locks WHERE path = '$path'"),

@@ -313,10 +313,7 @@ $s->query("SELECT zk_lock('/r/restart')");
 $t->query("SELECT zk_request_release('/r/restart')");
 is_asked($one, '/r/restart', 1, 'before a restart of the worker');
 told_ok($s, qr/\Q$t_is\E/, 'before the restart');
-my $worker = $test->status($one, 'worker_pid');
-kill 'TERM', $worker;
-$test->look_until($one,
-	"SELECT worker_pid <> $worker AND state = 'connected' FROM zk_status", 't', 'restarted');
+$test->restart_worker($one);
 wait_watched($one, '/r/restart');
 $test->still_waits($blocker);
 silent_ok($s, 'not told again by the next worker');

@@ -190,10 +190,7 @@ cmp_ok($s->query("SELECT zk_lead('/l/long', id => repeat('x', 255))"), '>', 0, '
 leader_is('/l/long', 'x' x 255, 'a long id');
 
 # A restarted worker knows what it is.
-my $worker = $test->status($one, 'worker_pid');
-kill 'TERM', $worker;
-$test->look_until($one,
-	"SELECT worker_pid <> $worker AND state = 'connected' FROM zk_status", 't', 'restarted');
+$test->restart_worker($one);
 leader_is('/l/long', 'x' x 255, 'after a restart of the worker');
 is($t->query("SELECT zk_resign('/l/b')"), 't', 'the survivor resigns');
 $s->query('SELECT zk_unlock_all()');

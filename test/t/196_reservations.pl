@@ -62,11 +62,8 @@ is(scalar(() = slurp_file($one->logfile) =~ /ERROR/g), $errors, 'in the log, eit
 
 # ---- whoever ends
 
-my $worker = $test->status($one, 'worker_pid');
 kill 'KILL', $test->status($one, 'session_pid');
-kill 'TERM', $worker;
-$test->wait_gone($worker);
-$test->wait_connected($one);
+$test->restart_worker($one);
 is($s->query("SELECT zk_renew_reservation('/r', $token, '5 min')"), 't', 'the next worker knows it');
 $one->safe_psql('postgres', 'ALTER SYSTEM SET zklock.enabled = off');
 $one->reload;

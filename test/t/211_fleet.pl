@@ -103,10 +103,7 @@ $test->look_until($two,
 	"SELECT connects > $connects AND state = 'connected' FROM zk_status, zk_stat_server", 't', 'again');
 is($test->look($two, $all), $test->look($one, $all), 'a new connection');
 is($test->zk->client->stat($znode)->{version}, 0, 'writes nothing');
-my $worker = $test->status($two, 'worker_pid');
-kill 'TERM', $worker;
-$test->look_until($two,
-	"SELECT worker_pid <> $worker AND state = 'connected' FROM zk_status", 't', 'restarted');
+$test->restart_worker($two);
 is($test->look($one, column($two, 'session_id')),
 	$test->status($two, 'session_id'), 'a restarted worker has the same znode');
 

@@ -147,10 +147,7 @@ is($s{shared}->query("SELECT zk_unlock_shared('/d/shared')"), 't', 'the shared l
 
 # ---- the worker restarts
 
-my $worker = $test->status($one, 'worker_pid');
-kill 'TERM', $worker;
-$test->look_until($one,
-	"SELECT worker_pid <> $worker AND state = 'connected' FROM zk_status", 't', 'restarted');
+$test->restart_worker($one);
 is($test->status($one, 'draining'), 't', 'also after a restart of the worker');
 refused_ok($s{waiter}, 'then', "SELECT zk_lock('/d/new')");
 
