@@ -1155,6 +1155,13 @@ COMMENT ON COLUMN zk_drain_row.application_name IS
 COMMENT ON COLUMN zk_drain_row.granted_at IS
 'time of the grant, or null';
 
+CREATE FUNCTION zk_reconnect()
+RETURNS void
+AS 'MODULE_PATHNAME', 'zkl_sql_reconnect'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_reconnect() IS
+'try the settings of the connection to ZooKeeper and the files that they name, then move this server''s session to a new connection; no lock is lost';
+
 CREATE FUNCTION zk_drain(timeout interval DEFAULT NULL)
 RETURNS SETOF zk_drain_row
 AS 'MODULE_PATHNAME', 'zkl_sql_drain'
@@ -1362,6 +1369,7 @@ REVOKE ALL ON ROUTINE
 	zk_request_release(text),
 	zk_break_lock(text),
 	zk_accept_lower_tokens(),
+	zk_reconnect(),
 	zk_drain(interval),
 	zk_undrain(),
 	zk_set_dialects(text),

@@ -29,13 +29,17 @@
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/gate.h"
+#include "shared/hosts.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
+#include "shared/status.h"
+#include "storage/dsm.h"
 #include "utils/builtins.h"
 #include "znode/dialect.h"
 
 ZKL_FUNCTION(zkl_sql_break_lock);
 ZKL_FUNCTION(zkl_sql_accept_lower_tokens);
+ZKL_FUNCTION(zkl_sql_reconnect);
 ZKL_FUNCTION(zkl_sql_drain);
 ZKL_FUNCTION(zkl_sql_undrain);
 ZKL_FUNCTION(zkl_sql_set_dialects);
@@ -53,6 +57,14 @@ require_superuser(const char *message)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("%s", message)));
+}
+
+static void
+log_call(const char *what)
+{
+	ereport(LOG,
+			(errmsg("zklock: process %d (user \"%s\") %s",
+					MyProcPid, GetUserNameFromId(GetUserId(), true), what)));
 }
 
 /* Breaks the oldest permit of a semaphore. */
@@ -90,15 +102,67 @@ zkl_sql_accept_lower_tokens(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* ---- draining ---- */
+/* ---- another connection ---- */
+
+#define FAULT_ROOM		((Size) 1024)
 
 static void
-log_drain(const char *what)
+reconnect_context(void *name)
 {
-	ereport(LOG,
-			(errmsg("zklock: process %d (user \"%s\") %s",
-					MyProcPid, GetUserNameFromId(GetUserId(), true), what)));
+	errcontext("while waiting for another connection to ZooKeeper");
 }
+
+/* The worker tries all hosts before it says that none works. */
+static int64
+longest_trial_ms(void)
+{
+	int64		ms = zkl_status_connect_timeout_ms();
+
+	for (int i = 0; zkl_hosts_nth(zkl_connect_string, i) != NULL; i++)
+		ms += ZKL_HOST_TRIAL_MS;
+	return ms;
+}
+
+/* Returns what is wrong, or an empty text. */
+static char *
+reconnect(void)
+{
+	dsm_segment *segment = dsm_create(FAULT_ROOM, 0);
+	ZklTarget	none = {"", "", ZKL_DIALECT_CURATOR_RW};
+	ZklQuestion question = {.kind = ZKL_KIND_RECONNECT,.segment = dsm_segment_handle(segment)};
+	ZklDeadlines at;
+	ZklSlot		answer;
+	char	   *fault;
+
+	zkl_wait_begin_answer(&at, ZKL_FOREVER, longest_trial_ms(), false);
+	zkl_wait_for_answer(&none, &question, reconnect_context, &at, &answer);
+	if (answer.s_state == ZKL_SLOT_FAILED)
+		zkl_refusal_raise_failed("", answer.s_answer.error, answer.s_answer.zkrc);
+	fault = pstrdup(dsm_segment_address(segment));
+	dsm_detach(segment);
+	return fault;
+}
+
+Datum
+zkl_sql_reconnect(PG_FUNCTION_ARGS)
+{
+	const char *fault;
+
+	zkl_gate_check();
+	require_superuser("must be superuser to reconnect to ZooKeeper");
+	log_call("reconnects this server to ZooKeeper");
+	fault = reconnect();
+	if (fault[0] != '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("could not reconnect to ZooKeeper"),
+				 errdetail("A trial has failed, so the connection was not replaced: %s.",
+						   zkl_text_to_display(fault, (int) strlen(fault))),
+				 errhint("Check the settings of the connection and the files that they name, then call zk_reconnect() again.")));
+	PG_RETURN_VOID();
+}
+
+/* ---- draining ---- */
 
 /* It would wait for itself. */
 static void
@@ -170,7 +234,7 @@ zkl_sql_drain(PG_FUNCTION_ARGS)
 	refuse_to_drain_own();
 	InitMaterializedSRF(fcinfo, 0);
 	if (zkl_gate_begin_drain())
-		log_drain("drains this server of distributed locks");
+		log_call("drains this server of distributed locks");
 	wait_until_drained(zkl_gate_drain(), timeout_ms);
 	for (i = 0; i < zkl_control->ctl_nrequests; i++)
 	{
@@ -194,7 +258,7 @@ zkl_sql_undrain(PG_FUNCTION_ARGS)
 	require_superuser("must be superuser to end the drain of the server");
 	ended = zkl_gate_end_drain();
 	if (ended)
-		log_drain("ended the drain of this server");
+		log_call("ended the drain of this server");
 	PG_RETURN_BOOL(ended);
 }
 

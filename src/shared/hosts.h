@@ -7,6 +7,9 @@
 
 #define ZKL_MAX_HOST	512		/* host, port and chroot */
 
+/* For how long new settings are tried at each host: there is no hurry. */
+#define ZKL_HOST_TRIAL_MS	10000
+
 /*
  * The host of that number, from 0, in host[:port][,host[:port]...][/chroot], as
  * host:port with the chroot; NULL if there are not so many.

@@ -25,6 +25,7 @@
 #include "worker/epilogues.h"
 #include "worker/errands.h"
 #include "worker/from_slots.h"
+#include "worker/reconnects.h"
 #include "worker/renewals.h"
 #include "worker/report.h"
 #include "worker/worker.h"
@@ -262,6 +263,7 @@ submit_task(int slotno, const ZklSlot *slot, bool restored)
 		[ZKL_KIND_DUMP] = &zkl_answers_of_dumps,
 		[ZKL_KIND_AHEAD] = &zkl_answers_of_ahead,
 		[ZKL_KIND_RENEWAL] = &zkl_renewals_owner,
+		[ZKL_KIND_RECONNECT] = &zkl_reconnects_owner,
 	};
 
 	return zkl_operation_submit(owners[slot->s_request.kind], slotno, slot, restored);

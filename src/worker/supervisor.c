@@ -2,10 +2,10 @@
  * supervisor.c
  *	  Keeps a session process running and connected to ZooKeeper.
  *
- * Owns the phase of the connection, and which settings are in use.  Runs in the
- * worker only; takes no locks but through identity.c.  It must not know locks: it
- * tells the core when a connection stands or breaks.  launch.c starts a process,
- * liveness.c tells whether it still answers.
+ * Owns the phase of the connection.  Runs in the worker only; takes no locks but
+ * through identity.c.  It must not know locks: it tells the core when a connection
+ * stands or breaks.  in_use.c has the settings, launch.c starts a process, liveness.c
+ * tells whether it still answers.
  *
  * One session process is one connection to one host.  When the connection
  * breaks, the next process attaches the same ZooKeeper session by its id and
@@ -35,6 +35,7 @@
 #include "worker/fleet_entry.h"
 #include "worker/from_slots.h"
 #include "worker/identity.h"
+#include "worker/in_use.h"
 #include "worker/launch.h"
 #include "worker/link.h"
 #include "worker/liveness.h"
@@ -122,10 +123,6 @@ static bool reconnect_wanted = false;
 static bool give_up_wanted = false; /* the session, for a new one */
 static int	asked_ms = 0;		/* the session timeout that was requested */
 static char current_host[ZKL_MAX_HOST] = "";
-static ZklConnectSettings used; /* for the connection; none yet if its strings
-								 * are NULL */
-
-/* ---- settings ---- */
 
 static int64
 session_timeout_us(void)
@@ -133,29 +130,21 @@ session_timeout_us(void)
 	return (int64) zkl_status_timeout_ms() * 1000;
 }
 
-/* The next process gets the settings that are wanted. */
-static void
-use_settings(void)
-{
-	ZklConnectSettings wanted = zkl_launch_settings_wanted();
-
-	zkl_trial_end();
-	used = zkl_launch_settings_keep(&wanted);
-	zkl_hosts_parse(used.connect_string);
-	zkl_attempt_start_anew();
-}
-
 /* ---- the process ---- */
 
 static void
 start_process(int64 now)
 {
-	if (!zkl_launch_begin(connection + 1, &used, current_host, &asked_ms))
+	const char *fault = zkl_in_use_refresh();
+
+	if (fault != NULL)
+		zkl_identity_note_error(ZKL_ABOUT_SETTINGS, fault);
+	if (fault != NULL ||
+		!zkl_launch_begin(connection + 1, zkl_in_use_settings(), current_host, &asked_ms))
 	{
 		start_at = zkl_attempt_failed(now);
 		return;
 	}
-	zkl_identity_note_settings(zkl_trial_fault());
 	connection++;
 	phase = CONNECTING;
 	begun_at = now;
@@ -185,10 +174,8 @@ end_process(int64 now)
 
 /* A present process has other settings than those that are in use now. */
 static void
-switch_settings(int64 now)
+replace_process(int64 now)
 {
-	use_settings();
-	zkl_fleet_entry_renew();
 	if (phase != NO_PROCESS)
 		end_process(now);
 	start_at = now;
@@ -205,15 +192,9 @@ put_want_log(void)
 	zkl_wire_end(out, frame);
 }
 
-/*
- * What a session has may depend on the settings that are in use.  Other ones are
- * tried first, and until they work, these are used for all connections.
- */
 void
 zkl_supervisor_reload(int64 now)
 {
-	ZklConnectSettings wanted = zkl_launch_settings_wanted();
-
 	note_renewal();
 	if (phase != NO_PROCESS)
 		put_want_log();
@@ -221,19 +202,22 @@ zkl_supervisor_reload(int64 now)
 	/* What failed so far may work by now. */
 	if (phase == NO_PROCESS)
 		start_at = 0;
-	if (used.connect_string != NULL &&
-		zkl_launch_settings_equal(&used, &wanted))
-	{
-		zkl_trial_end();
-		if (phase != NO_PROCESS)
-			zkl_identity_note_settings(NULL);
-		return;
-	}
-	zkl_identity_log_anew();
-	if (used.connect_string != NULL && zkl_control->ctl_status.session_id != 0)
-		zkl_trial_begin();
-	else
-		switch_settings(now);
+	if (zkl_in_use_reload())
+		replace_process(now);
+}
+
+bool
+zkl_supervisor_move(void)
+{
+	if (phase == NO_PROCESS)
+		start_at = 0;
+	return zkl_in_use_try();
+}
+
+uint32
+zkl_supervisor_attempt(void)
+{
+	return connection;
 }
 
 void
@@ -513,7 +497,7 @@ zkl_supervisor_tick(int64 now)
 	{
 		/* Then there is nothing to lose. */
 		if (zkl_trial_is_pending())
-			use_settings();
+			zkl_in_use_take_wanted();
 		end_unneeded(now);
 		return;
 	}
@@ -521,8 +505,8 @@ zkl_supervisor_tick(int64 now)
 	/* A session that is being closed comes first; then a trial starts again. */
 	if (zkl_closing_until() != 0)
 		zkl_trial_put_off();
-	else if (zkl_trial_tick(now))
-		switch_settings(now);
+	else if (zkl_in_use_tick(now))
+		replace_process(now);
 	if (phase == NO_PROCESS && now >= Max(start_at, zkl_closing_not_before()))
 		start_process(now);
 	else if (phase == CONNECTING && now >= deadline)

@@ -15,6 +15,15 @@ extern void zkl_supervisor_begin(void);
 /* The settings may have changed, and another connection may be needed. */
 extern void zkl_supervisor_reload(int64 now);
 
+/*
+ * Somebody wants another connection, and soon.  True: the settings are tried first.
+ * False: there is no session to lose.
+ */
+extern bool zkl_supervisor_move(void);
+
+/* The number of the last attempt to connect */
+extern uint32 zkl_supervisor_attempt(void);
+
 /* Starts, replaces or gives up the session process when it is time to. */
 extern void zkl_supervisor_tick(int64 now);
 

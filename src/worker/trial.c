@@ -2,9 +2,8 @@
  * trial.c
  *	  Tries new settings of the connection beside the present one.
  *
- * Owns the process that tries them.  Runs in the worker only; takes no locks but
- * through identity.c.  It must not know what the present connection does, nor when
- * the settings are taken over.
+ * Owns the process that tries them.  Runs in the worker only; takes no locks.  It must
+ * not know what the present connection does, nor when the settings are taken over.
  *
  * To try settings is to begin a ZooKeeper session with them, to look whether the
  * chroot exists and whether znodes like this server's may be deleted below the root,
@@ -27,13 +26,11 @@
 #include "wire/wire.h"
 #include "worker/closing.h"
 #include "worker/diagnosis.h"
-#include "worker/identity.h"
 #include "worker/launch.h"
 #include "worker/link.h"
 #include "worker/tracefile.h"
 #include "worker/trial.h"
 
-#define HOST_TIME		10000000	/* µs for each host: there is no hurry */
 #define PAUSE			10000000
 #define READ_SIZE		(16 * 1024)
 #define WRITE_PAUSE		10000	/* for a process that does not read yet */
@@ -59,7 +56,10 @@ static ZklWireBuffer input;
 static ZklWireBuffer output;
 static bool works;				/* CLOSING: the host has shown all that it
 								 * must */
+static ZklConnectSettings *tried = NULL;	/* in this round, or the last one */
+static ZklTrialResult result;	/* of this tick */
 static char *fault = NULL;		/* of the last round, in TopMemoryContext */
+static bool is_news;			/* and of no round before */
 static char *host_fault = NULL; /* of the first host of this round, likewise */
 
 static void
@@ -90,10 +90,19 @@ stop_program(void)
 	zkl_wire_buffer_free(&output);
 }
 
+static void
+forget_tried(void)
+{
+	if (tried != NULL)
+		zkl_connect_settings_free(tried);
+	tried = NULL;
+}
+
 void
 zkl_trial_end(void)
 {
 	stop_program();
+	forget_tried();
 	phase = IDLE;
 	set_fault(&fault, NULL);
 	set_fault(&host_fault, NULL);
@@ -131,35 +140,45 @@ zkl_trial_fault(void)
 	return fault;
 }
 
-/* The same fault is told once. */
+bool
+zkl_trial_fault_is_news(void)
+{
+	return is_news;
+}
+
+const ZklConnectSettings *
+zkl_trial_settings(void)
+{
+	return tried;
+}
+
+ZklConnectSettings *
+zkl_trial_take_settings(void)
+{
+	ZklConnectSettings *taken = tried;
+
+	tried = NULL;
+	return taken;
+}
+
 static void
 end_round(int64 now)
 {
-	bool		is_news = fault == NULL || strcmp(fault, host_fault) != 0;
-
+	is_news = fault == NULL || strcmp(fault, host_fault) != 0;
 	set_fault(&fault, host_fault);
 	set_fault(&host_fault, NULL);
 	phase = PAUSING;
 	due = now + PAUSE;
-	zkl_identity_note_settings(fault);
-	if (is_news)
-		zkl_identity_note_error(ZKL_ABOUT_SETTINGS,
-								psprintf("new settings of the connection are not used: %s",
-										 fault));
+	result = ZKL_TRIAL_FAILED;
 }
 
 /* Returns what is wrong, or NULL. */
 static const char *
 start_program(void)
 {
-	ZklConnectSettings settings = zkl_launch_settings_wanted();
-	int			asked_ms;
-	const char *wrong = zkl_launch_put_start(&output, 1, host, &settings, false,
-											 &asked_ms);
 	int			rc;
 
-	if (wrong != NULL)
-		return wrong;
+	(void) zkl_launch_put_start(&output, 1, host, tried, false);
 	rc = zkl_link_spawn_program(&link_socket, &pid);
 	if (rc != 0)
 		return psprintf("could not start zklock_session: %s", strerror(rc));
@@ -173,8 +192,7 @@ try_host(int64 now, const char *last_fault)
 {
 	for (;;)
 	{
-		const char *next = zkl_hosts_nth(zkl_launch_settings_wanted().connect_string,
-										 host_number);
+		const char *next = zkl_hosts_nth(tried->connect_string, host_number);
 
 		stop_program();
 		if (last_fault != NULL && host_fault == NULL)
@@ -188,10 +206,25 @@ try_host(int64 now, const char *last_fault)
 		strlcpy(host, next, sizeof(host));
 		step = ZKL_WIRE_STEP_NONE;
 		phase = LOOKING;
-		due = now + HOST_TIME;
+		due = now + ZKL_HOST_TRIAL_MS * INT64CONST(1000);
 		last_fault = start_program();
 		if (last_fault == NULL)
 			return;
+	}
+}
+
+static void
+begin_round(int64 now)
+{
+	forget_tried();
+	tried = zkl_connect_settings_read();
+	host_number = 0;
+	if (tried->fault == NULL)
+		try_host(now, NULL);
+	else
+	{
+		set_fault(&host_fault, tried->fault);
+		end_round(now);
 	}
 }
 
@@ -234,28 +267,28 @@ take_sight(int64 now, int32 rc)
 	close_session(now, rc);
 }
 
-/* Returns whether the settings work. */
-static bool
+static void
 take_end(int64 now, const char *why)
 {
-	if (phase == CLOSING && works)
+	if (phase != CLOSING || !works)
 	{
-		zkl_trial_end();
-		return true;
+		try_host(now, why);
+		return;
 	}
-	try_host(now, why);
-	return false;
+	stop_program();
+	phase = IDLE;
+	result = ZKL_TRIAL_WORKS;
 }
 
-static bool
+static void
 take_farewell(int64 now, ZklWireReader *body)
 {
 	ZklWireGone reason = (ZklWireGone) zkl_wire_get_u8(body);
 
-	return take_end(now, zkl_diagnosis_of_gone(reason, body));
+	take_end(now, zkl_diagnosis_of_gone(reason, body));
 }
 
-static bool
+static void
 take_frames(int64 now)
 {
 	ZklWireHeader header;
@@ -276,7 +309,8 @@ take_frames(int64 now)
 				take_sight(now, header.rc);
 				break;
 			case ZKL_WIRE_GONE:
-				return take_farewell(now, &body);
+				take_farewell(now, &body);
+				return;
 			case ZKL_WIRE_LOG:
 				zkl_tracefile_take_log(&body);
 				break;
@@ -285,7 +319,8 @@ take_frames(int64 now)
 		}
 		zkl_wire_consume(&input, sizeof(header) + header.length);
 	}
-	return got < 0 && take_end(now, "malformed frame from zklock_session");
+	if (got < 0)
+		take_end(now, "malformed frame from zklock_session");
 }
 
 /* Writes and reads what is possible.  False: the process is gone. */
@@ -310,32 +345,32 @@ exchange(void)
 	return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }
 
-bool
-zkl_trial_tick(int64 now)
+static void
+attend_to_host(int64 now)
 {
 	int			number = host_number;
-	bool		runs;
+	bool		runs = exchange();
 
-	if (phase == IDLE || (phase == PAUSING && now < due))
-		return false;
-	if (phase == PAUSING)
-	{
-		host_number = 0;
-		try_host(now, NULL);
-		return false;
-	}
-	runs = exchange();
-	if (take_frames(now))
-		return true;
+	take_frames(now);
 
 	/* A frame may have ended this process: "runs" is not about the next. */
-	if (phase == PAUSING || host_number != number)
-		return false;
+	if (phase == IDLE || phase == PAUSING || host_number != number)
+		return;
 	if (!runs)
-		return take_end(now, zkl_diagnosis_of_crash(step));
-	if (now >= due)
-		return take_end(now, zkl_diagnosis_of_late(step, host));
-	return false;
+		take_end(now, zkl_diagnosis_of_crash(step));
+	else if (now >= due)
+		take_end(now, zkl_diagnosis_of_late(step, host));
+}
+
+ZklTrialResult
+zkl_trial_tick(int64 now)
+{
+	result = ZKL_TRIAL_GOES_ON;
+	if (phase == PAUSING && now >= due)
+		begin_round(now);
+	else if (phase != IDLE && phase != PAUSING)
+		attend_to_host(now);
+	return result;
 }
 
 int64

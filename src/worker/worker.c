@@ -48,6 +48,7 @@
 #include "worker/peer_key.h"
 #include "worker/peers.h"
 #include "worker/diagnosis.h"
+#include "worker/reconnects.h"
 #include "worker/renewals.h"
 #include "worker/root_watch.h"
 #include "worker/supervisor.h"
@@ -116,6 +117,7 @@ send_pending_work(void)
 	zkl_carry_out_actions();
 	check_core();
 	zkl_renewals_tick();
+	zkl_reconnects_tick();
 	zkl_diagnosis_tick();
 	zkl_fleet_entry_tick(zkl_manager_ready(zkl_core));
 	zkl_operation_tick(zkl_manager_ready(zkl_core), now);

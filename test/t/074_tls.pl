@@ -280,7 +280,7 @@ is($holder->query("SELECT zk_try_lock('/m/more')"), 't', 'both ways');
 $rival->error("SELECT zk_lock('/m/more', '0')");
 $holder->query("SELECT zk_unlock('/m/more')");
 
-# ---- a certificate that is renewed: the files are read for the next connection
+# ---- a certificate that is renewed, by a file of the same name
 sub renewed
 {
 	my ($from) = @_;
@@ -294,20 +294,29 @@ my $since = $test->look($one, 'SELECT clock_timestamp()');
 my ($of_connection, $of_settings) =
   split /\|/, $test->status($one, 'connection_errors, settings_errors');
 renewed("$other->{dir}/stranger");
+my $connects = $test->status($one, 'connects');
 kill 'KILL', $test->status($one, 'session_pid');
-ok($test->look_until($one, "SELECT last_error_at > '$since' AND last_error"
-		  . " ~ 'refused the certificate' FROM zk_status", 't', 'an error'),
-	'renewed with one that the server does not trust');
+ok($test->look_until($one,
+		"SELECT connects > $connects AND state = 'connected' AND last_error_at > '$since'"
+		  . " AND last_error ~ 'are not used: .*refused the certificate' FROM zk_status, zk_stat_server",
+		't', 'an error'),
+	'renewed with one that the server does not trust: the next connection has the old one');
 cmp_ok($test->status($one, 'settings_errors'), '>', $of_settings,
 	'which is an error of the settings');
 is($test->status($one, 'connection_errors'), $of_connection, 'and none of the connection');
-my $connects = $test->status($one, 'connects');
-$ca->issue('renewed');
+$test->keeps_connection($one, 'refused the certificate', 'nor does a reload use it');
+is($holder->error('SELECT zk_reconnect()'), '08006', 'nor zk_reconnect()');
+like($holder->messages, qr/^A trial has failed, .*refused the certificate in "zklock.tls_cert_file"/m, 'which says why');
+$ca->issue('renewed', days => 40);
 renewed("$ca->{dir}/renewed");
-ok($test->look_until($one,
-		"SELECT connects > $connects AND state = 'connected' FROM zk_status, zk_stat_server",
-		't', 'a renewed certificate'),
-	'a renewed certificate');
+$test->connects_with($one, 'a reload uses a renewed certificate');
+is($test->status($one, 'certificate_expires_at'), end_of($one, "$ca->{dir}/renewed.pem"),
+	'which is valid for longer');
+$ca->issue('renewed', days => 50);
+renewed("$ca->{dir}/renewed");
+$holder->query('SELECT zk_reconnect()');
+is($test->status($one, 'certificate_expires_at'), end_of($one, "$ca->{dir}/renewed.pem"),
+	'zk_reconnect() uses the next one, and returns when it is in use');
 is($test->status($one, 'session_id'), $id, 'in the same session');
 is($holder->query("SELECT zk_unlock('/renewed')"), 't', 'which has its lock');
 unlike(slurp_file($_->logfile), qr/sesame|PRIVATE/, 'no secret in the log')

@@ -14,7 +14,7 @@ use ZklockTest;
 my $dir = rel2abs(PostgreSQL::Test::Utils::tempdir());
 my $number = 0;
 
-# A new file with these lines: a reload compares names.
+# A new file with these lines
 sub auth_file
 {
 	my $file = "$dir/credentials" . ++$number;
@@ -25,12 +25,13 @@ sub auth_file
 
 my $ours = 'digest:zklock:open-sesame';
 my $zk = ZooKeeper->new('zk',
+	tick_time => 3000,
 	more_java => [
 		'-Dzookeeper.authProvider.1=org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider',
 		'-Dzookeeper.ensembleAuthName=alpha,beta' ]);
 my $test = ZklockTest->new(
 	zk => $zk,
-	session_timeout => '10s',
+	session_timeout => '1min',
 	conf => "zklock.auth_file = '@{[ auth_file($ours, '', 'ensemble:alpha', 'acl: private') ]}'\n");
 my ($one, $two) = $test->nodes;
 my $outsider = $zk->client;
@@ -103,6 +104,64 @@ keeps($one, '"acl: private", which needs credentials', 'private, but for whom?',
 	'ensemble:alpha', 'acl: private');
 is($holder->query("SELECT zk_unlock('/d')"), 't', 'the lock was kept');
 
+# ---- the same file with other lines
+
+my $same = auth_file($ours, 'ensemble:alpha');
+$test->connects_with($one, 'another file', auth_file => $same);
+$token = $holder->query("SELECT zk_lock('/d')");
+write_secret($same, "$ours\nensemble:alpha\ndigest:more:tea\n");
+$test->connects_with($one, 'a reload takes up what has changed in it');
+write_secret($same, "digest:zklock:open-sesam\nensemble:alpha\n");
+$test->keeps_connection($one, 'not allowed to create this server.s node', 'if it works');
+like(check($one, 'settings'), qr/^f\|.* are not used: not allowed to create/, 'health tells');
+my $before = $test->status($one, 'connects');
+kill 'KILL', $test->status($one, 'session_pid');
+ok($test->look_until($one, "SELECT connects > $before AND state = 'connected' FROM zk_status, zk_stat_server",
+		't', 'again'),
+	'else the next connection has the old lines, too');
+unlink $same;
+$test->keeps_connection($one, 'could not open "zklock.auth_file"', 'also if it is gone');
+is($holder->error('SELECT zk_reconnect()'), '08006', 'zk_reconnect() does nothing');
+like($holder->messages, qr/^could not reconnect to ZooKeeper$/m, 'which is an error');
+like($holder->messages, qr/^A trial has failed, .*not replaced: could not open "zklock.auth_file"/m,
+	'that says why');
+write_secret($same, "$ours\nensemble:beta\n");
+$before = $test->status($one, 'connects');
+$holder->query('SELECT zk_reconnect()');
+is($test->status($one, 'state, connects'), 'connected|' . ($before + 1), 'zk_reconnect() with good lines');
+like(check($one, 'settings'), qr/^t\|/, 'which are in use');
+$holder->query('SELECT zk_reconnect()');
+is($test->status($one, 'state, connects'), 'connected|' . ($before + 2), 'and once more with the same');
+
+# Several at once; and one that fails although nothing has changed
+my @operators = map { $test->session($one) } 1 .. 3;
+$_->send('SELECT zk_reconnect()') foreach @operators;
+is(join(',', map { $_->sqlstate } @operators), ',,', 'three at once');
+$_->close foreach @operators;
+$before = $test->status($one, 'connects');
+$zk->pause;
+$holder->send('SELECT zk_reconnect()');
+$holder->cancel;
+is($holder->sqlstate, '57014', 'it can be cancelled');
+$holder->send('SELECT zk_reconnect()');
+$test->look_until($one, "SELECT last_error ~ 'the connection is not replaced' FROM zk_status", 't', 'no answer');
+$zk->resume;
+is($holder->sqlstate, '08006', 'ZooKeeper does not answer');
+like($holder->messages, qr/time was over before the server answered/, 'which the error says');
+like(check($one, 'settings'), qr/^t\|/, 'the settings are in use all the same');
+$zk->pause;
+$holder->send('SELECT zk_reconnect()');
+$holder->wait_running;
+my $worker = $test->status($one, 'worker_pid');
+kill 'TERM', $worker;
+$test->wait_gone($worker);
+$zk->resume;
+is($holder->sqlstate, '', 'a call goes on with the next worker');
+$holder->query('SELECT zk_reconnect()');
+is($test->status($one, 'session_id, sessions_lost'), "$id|0", 'all in the same session');
+is($holder->query("SELECT zk_fencing_token('/d')"), $token, 'on which the lock was kept');
+$holder->query("SELECT zk_unlock('/d')");
+
 # ---- a server that may not look
 
 my $three = $test->new_node('server3', conf => "zklock.auth_file = ''\n");
@@ -120,6 +179,13 @@ foreach my $call ("zk_lock('/x', '100ms')", "zk_try_lock('/x')")
 	like($shut_out->messages, qr/^Check "zklock\.auth_file"/m, 'and the hint is at the credentials');
 }
 $shut_out->close;
+my $waiting = $test->session($three);
+$waiting->send('SELECT zk_reconnect()');
+$waiting->wait_running;
+$test->set($three, auth_file => $same);
+is($waiting->sqlstate, '', 'zk_reconnect() waits for its first session');
+is($test->status($three, 'state'), 'connected', 'which is there with the credentials');
+$waiting->close;
 $test->stop_looking($three);
 $three->stop;
 pop @{ $test->{nodes} };

@@ -126,12 +126,13 @@ ok($test->wait_queue('/o/shut', 0), 'and the znode goes');
 
 # Not for everybody, and not in silence.
 $operator->query('CREATE USER somebody; GRANT EXECUTE ON FUNCTION'
-	  . ' zk_break_lock(text), zk_accept_lower_tokens() TO somebody');
+	  . ' zk_break_lock(text), zk_accept_lower_tokens(), zk_reconnect() TO somebody');
 my $user = $test->session($one, user => 'somebody');
 is($user->error("SELECT zk_break_lock('/o/foreign')"),
 	'42501', 'only superusers break locks');
 is($user->error('SELECT zk_accept_lower_tokens()'),
 	'42501', 'or accept lower tokens');
+is($user->error('SELECT zk_reconnect()'), '42501', 'or reconnect');
 is($operator->error("SELECT zk_break_lock('no name')"), '22023', 'bad name');
 like(
 	slurp_file($one->logfile),
