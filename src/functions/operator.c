@@ -116,7 +116,7 @@ reconnect_context(void *name)
 static int64
 longest_trial_ms(void)
 {
-	int64		ms = zkl_status_connect_timeout_ms();
+	int64		ms = zkl_status_answer_timeout_ms();
 
 	for (int i = 0; zkl_hosts_nth(zkl_connect_string, i) != NULL; i++)
 		ms += ZKL_HOST_TRIAL_MS;

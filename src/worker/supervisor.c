@@ -32,7 +32,6 @@
 #include "worker/attempt.h"
 #include "worker/closing.h"
 #include "worker/diagnosis.h"
-#include "worker/fleet_entry.h"
 #include "worker/from_slots.h"
 #include "worker/identity.h"
 #include "worker/in_use.h"
