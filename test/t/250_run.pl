@@ -189,7 +189,7 @@ sub race
 # A backend that is ended, or stopped, is no reason to end the program.
 foreach my $signal (qw(TERM STOP))
 {
-	$run = start($one, '--grace=1s', '/goes_on', '--', job("goes on $signal", 4));
+	$run = start($one, '/goes_on', '--', job("goes on $signal", 4));
 	begins("goes on $signal");
 	my $backend = $test->look($one,
 		"SELECT pid FROM pg_stat_activity WHERE application_name = '$ENV{PGAPPNAME}' ORDER BY backend_start DESC LIMIT 1");
