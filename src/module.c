@@ -17,10 +17,10 @@
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/gate.h"
+#include "shared/program.h"
 #include "shared/settings.h"
 #include "utils/varlena.h"
 #include "wire/version.h"
-#include "worker/link.h"
 
 ZKL_MODULE_MAGIC("zklock", ZKL_VERSION);
 
@@ -97,6 +97,6 @@ _PG_init(void)
 	zkl_lifetime_init();
 	if (IsBinaryUpgrade)
 		return;
-	zkl_link_open_program();
+	zkl_program_open();
 	register_worker();
 }

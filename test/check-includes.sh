@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../src"
 # backend) and the worker's half (worker, core) meet in shared and znode only.
 folders='
 .          functions recipes backend worker shared znode wire/version.h
-functions  recipes backend shared znode wire/version.h
+functions  recipes backend shared znode wire/version.h wire/look_answer.h
 recipes    backend shared znode
 backend    shared znode wire/version.h
 worker     shared wire znode core/manager.h core/queue.h deadlock/deadlock.h observe

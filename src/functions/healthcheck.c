@@ -14,15 +14,14 @@
  */
 #include "postgres.h"
 
-#include <sys/timex.h>
-#include <unistd.h>
-
 #include "access/xlog.h"
 #include "backend/admission.h"
 #include "backend/errand.h"
 #include "backend/refusal.h"
 #include "backend/rights.h"
 #include "backend/text.h"
+#include "functions/clockrate.h"
+#include "functions/hostcheck.h"
 #include "functions/peercheck.h"
 #include "functions/row.h"
 #include "lib/stringinfo.h"
@@ -272,35 +271,11 @@ check_script(FunctionCallInfo fcinfo)
 					   version, ZKL_SCRIPT, advice));
 }
 
-/*
- * How much the system corrects the rate of its clock, in millionths; false, with
- * errno: it does not tell.
- *
- * NTP daemons correct it by the length of a tick, and by a frequency for what is
- * less than that.  A large correction means that the hardware's clock, which
- * leases are measured by, has a wrong rate, or that the daemon slews the clock to
- * make up for a wrong time.  That misleads programs on this machine that do not
- * read the hardware's clock, such as a ZooKeeper server.
- */
-static bool
-read_clock_rate(double *ppm)
-{
-	struct timex state;
-	double		nominal = 1000000.0 / (double) sysconf(_SC_CLK_TCK);
-
-	memset(&state, 0, sizeof(state));
-	if (adjtimex(&state) < 0)
-		return false;
-	*ppm = ((double) state.tick - nominal) * 1000000.0 / nominal +
-		(double) state.freq / 65536.0;
-	return true;
-}
-
 static void
 check_clock_rate(FunctionCallInfo fcinfo)
 {
 	double		ppm = 0;
-	bool		known = read_clock_rate(&ppm);
+	bool		known = zkl_clockrate_read(&ppm);
 	bool		ok = ppm <= MOST_CLOCK_PPM && ppm >= -MOST_CLOCK_PPM;
 
 	put_check(fcinfo, "clock rate", known, ok,
@@ -547,21 +522,21 @@ try_to_read_fleet(Fleet *fleet)
 	fleet->unknown = error->detail ? error->detail : error->message;
 }
 
-Datum
-zkl_sql_healthcheck(PG_FUNCTION_ARGS)
+static void
+check_all(FunctionCallInfo fcinfo, ZklHostCheck *hosts)
 {
 	ZklStatus	status;
 	Fleet		fleet = {"Not known without a connection."};
-	bool		connected;
+	char	   *detail;
+	bool		connected,
+				ok;
 	int			used,
 				held;
 
-	zkl_gate_check_worker();
-	InitMaterializedSRF(fcinfo, 0);
 	zkl_status_copy(&status);
-	connected = status.state == ZKL_STATE_CONNECTED && status.session_id != 0;
 	fleet.timeout_ms = status.timeout_ms;
 	fleet.session_id = status.session_id;
+	connected = status.state == ZKL_STATE_CONNECTED && status.session_id != 0;
 	if (connected)
 	{
 		fleet.unknown = NULL;
@@ -571,6 +546,9 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	count_used_slots(&used, &held);
 	check_session(fcinfo, &status, fleet.is_silent ? fleet.unknown : NULL, held);
 	check_settings(fcinfo, &status);
+	connected = connected && !fleet.is_silent;
+	ok = zkl_hostcheck_finish(hosts, connected, &detail);
+	put_check(fcinfo, "hosts", connected, ok, detail);
 	judge_tls(fcinfo, &status);
 	check_slots(fcinfo, used);
 	check_waits(fcinfo);
@@ -584,5 +562,25 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	check_access(fcinfo, &fleet, status.access);
 	check_clones(fcinfo, &fleet, status.clone);
 	check_clock(fcinfo, &fleet);
+}
+
+/* While ZooKeeper is asked for the fleet, its hosts answer, too. */
+Datum
+zkl_sql_healthcheck(PG_FUNCTION_ARGS)
+{
+	ZklHostCheck *hosts;
+
+	zkl_gate_check_worker();
+	InitMaterializedSRF(fcinfo, 0);
+	hosts = zkl_hostcheck_begin();
+	PG_TRY();
+	{
+		check_all(fcinfo, hosts);
+	}
+	PG_FINALLY();
+	{
+		zkl_hostcheck_end(hosts);
+	}
+	PG_END_TRY();
 	return (Datum) 0;
 }

@@ -5,7 +5,7 @@
  * Owns the process itself, the link (a socket to the worker, descriptor 3), the poll
  * loop, and what START says: where to connect to, and as whom.  Is the whole of the
  * session process; takes no lock.  It must not know PostgreSQL, or ZooKeeper's client,
- * which is zk.c's.
+ * which is zk.c's.  With arguments, a backend has started it, to look at a host: host_look.c.
  *
  * The worker's life is ours: when the link ends, so does the process, at
  * once, without closing the ZooKeeper session and without executing what it
@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +28,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "session/host_look.h"
 #include "session/relay.h"
+#include "session/resolve.h"
 #include "session/zk.h"
 #include "wire/version.h"
 #include "wire/wire.h"
@@ -113,97 +114,6 @@ read_start(ZklZkStart *start, ZklWireReader *body)
 	start->wants_log = zkl_wire_get_u8(body) != 0;
 	read_trust(start, body);
 	return !body->bad && body->left == 0 && start->timeout_ms <= INT32_MAX;
-}
-
-/* Turns what getaddrinfo found into "address:port[/chroot]". */
-static void
-list_addresses(ZklZkStart *start, struct addrinfo *found, const char *port,
-			   const char *chroot)
-{
-	int			n = 1;			/* calloc is never asked for none */
-
-	for (struct addrinfo *a = found; a != NULL; a = a->ai_next)
-		n++;
-	start->addresses = calloc((size_t) n, sizeof(char *));
-	if (start->addresses == NULL)
-		_exit(1);
-
-	for (struct addrinfo *a = found; a != NULL; a = a->ai_next)
-	{
-		char		address[NI_MAXHOST];
-		char	   *text;
-
-		if (getnameinfo(a->ai_addr, a->ai_addrlen, address, sizeof(address),
-						NULL, 0, NI_NUMERICHOST) != 0)
-			continue;
-		if (asprintf(&text, "%s:%s%s", address, port, chroot) < 0)
-			_exit(1);
-		start->addresses[start->naddresses++] = text;
-	}
-}
-
-/*
- * Finds the name and the addresses of start->host, "host:port[/chroot]".  A host
- * that cannot be found is reported as unreachable; naddresses then stays 0.
- */
-static void
-resolve_host(ZklZkStart *start)
-{
-	char	   *host = strdup(start->host);
-	char	   *node = host;
-	char	   *slash;
-	char	   *port;
-	struct addrinfo hints;
-	struct addrinfo *found = NULL;
-	int			rc;
-
-	if (host == NULL)
-		_exit(1);
-	slash = strchr(host, '/');
-	if (slash != NULL)
-		*slash = '\0';
-	port = strrchr(host, ':');
-	if (port == NULL || port == host || port[1] == '\0')
-	{
-		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-					"\"%s\" is not of the form host:port", start->host);
-		free(host);
-		return;
-	}
-	*port++ = '\0';
-
-	/* [::1]:2181 */
-	if (node[0] == '[' && port[-2] == ']')
-	{
-		port[-2] = '\0';
-		node++;
-	}
-
-	memset(&hints, 0, sizeof(hints));
-	hints.ai_family = AF_UNSPEC;
-	hints.ai_socktype = SOCK_STREAM;
-	hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
-	rc = getaddrinfo(node, port, &hints, &found);
-	if (rc == EAI_ADDRFAMILY || rc == EAI_BADFLAGS)
-	{
-		/* With no interface of its family up, even ::1 is refused. */
-		hints.ai_flags = AI_NUMERICSERV;
-		rc = getaddrinfo(node, port, &hints, &found);
-	}
-	start->name = strdup(node);
-	if (start->name == NULL)
-		_exit(1);
-	if (rc == 0)
-	{
-		list_addresses(start, found, port,
-					   slash ? start->host + (slash - host) : "");
-		freeaddrinfo(found);
-	}
-	if (start->naddresses == 0)
-		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-					"could not resolve \"%s\": %s", start->host,
-					rc != 0 ? gai_strerror(rc) : "no usable address");
-	free(host);
 }
 
 /* ---- the process ---- */
@@ -366,6 +276,7 @@ static void
 start(const ZklWireHeader *header, ZklWireReader *body)
 {
 	static ZklZkStart told;
+	const char *fault;
 	uint32_t	protocol;
 
 	started = true;
@@ -386,9 +297,12 @@ start(const ZklWireHeader *header, ZklWireReader *body)
 	/* To resolve a name can take long, so what is known is told before. */
 	zkl_zk_tell_step(ZKL_WIRE_STEP_STARTED);
 	link_write();
-	resolve_host(&told);
-	if (zkl_zk_is_gone())
+	told.naddresses = zkl_resolve(told.host, &told.name, &told.addresses, &fault);
+	if (told.naddresses == 0)
+	{
+		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE, "%s", fault);
 		return;
+	}
 	zkl_zk_tell_step(ZKL_WIRE_STEP_RESOLVED);
 	link_write();
 
@@ -454,16 +368,18 @@ choose_link_events(struct pollfd *link)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	pid_t		parent = getppid();
 
-	/* ps would show the name of the descriptor that the worker has run. */
+	/* ps would show the name of the descriptor that was run. */
 	prctl(PR_SET_NAME, "zklock_session");
 	set_up_signals();
 	check_link();
 	close(ZKL_WIRE_PROGRAM_FD);
 	tie_to_parent(parent);
+	if (argc == 3)
+		zkl_host_look(argv[1], argv[2]);
 
 	for (;;)
 	{

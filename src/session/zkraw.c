@@ -9,7 +9,6 @@
  * answers are for.
  */
 #include <errno.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,39 +17,8 @@
 #include <unistd.h>
 
 #include "session/relay.h"
+#include "session/resolve.h"
 #include "session/zkstate.h"
-
-/*
- * Begins to connect to "address:port[/chroot]", which must be numeric.  Returns a
- * non-blocking socket, or -1.
- */
-static int
-dial(const char *address)
-{
-	struct addrinfo hints;
-	struct addrinfo *found = NULL;
-	char		host[NI_MAXHOST + 32];
-	char	   *port;
-	int			fd;
-
-	snprintf(host, sizeof(host), "%s", address);
-	host[strcspn(host, "/")] = '\0';
-	port = strrchr(host, ':');
-	if (port == NULL)
-		return -1;
-	*port++ = '\0';
-	memset(&hints, 0, sizeof(hints));
-	hints.ai_socktype = SOCK_STREAM;
-	hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-	if (getaddrinfo(host, port, &hints, &found) != 0)
-		return -1;
-	fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-				0);
-	if (fd >= 0)
-		(void) connect(fd, found->ai_addr, found->ai_addrlen);
-	freeaddrinfo(found);
-	return fd;
-}
 
 static int64_t
 clock_ms(void)
@@ -91,7 +59,7 @@ zkl_zkraw_ask_version(const char *address)
 {
 	if (asking >= 0)
 		return;
-	asking = dial(address);
+	asking = zkl_resolve_dial(address);
 	asked = false;
 	answer_length = 0;
 }
@@ -203,7 +171,7 @@ static bool
 answers_in_tls(const char *address, int timeout_ms)
 {
 	int64_t		until = clock_ms() + timeout_ms;
-	int			fd = dial(address);
+	int			fd = zkl_resolve_dial(address);
 	unsigned char bytes[2] = {0};
 	ssize_t		n = 0;
 

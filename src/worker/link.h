@@ -3,8 +3,7 @@
  *	  The worker's end of the link: starts the session process, exchanges frames
  *	  with it, and makes sure that it is gone.  Worker only.
  *
- * There is at most one session process at a time.  This server uses the program that it
- * had at its start to its end, whatever becomes of the path.
+ * There is at most one session process at a time.
  */
 #ifndef ZKL_WORKER_LINK_H
 #define ZKL_WORKER_LINK_H
@@ -12,13 +11,7 @@
 #include "wire/wire.h"
 
 /*
- * The postmaster's, while it preloads: opens the program beside this library.
- * An error if it cannot be opened.
- */
-extern void zkl_link_open_program(void);
-
-/*
- * The worker's: starts the program.  Returns 0, our end of the link to it, and the
+ * Starts the program.  Returns 0, our end of the link to it, and the
  * pid; or an errno.
  */
 extern int	zkl_link_spawn_program(int *link, pid_t *pid);

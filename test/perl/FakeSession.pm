@@ -43,7 +43,7 @@ sub new
 #!/bin/sh
 [ ! -e '$dir/fake' ] || exec '$dir/fake'
 [ ! -e '$dir/delay' ] || sleep "\$(cat '$dir/delay')"
-exec '$dir/real'
+exec '$dir/real' "\$@"
 EOS
 	chmod 0755, "$dir/zklock_session";
 	return bless { dir => $dir }, $class;

@@ -119,6 +119,8 @@ cmp_ok($token, '>', 0, 'a lock over TLS');
 is($rival->query("SELECT zk_try_lock('/t')"), 'f', 'which excludes others');
 $test->enqueue($rival, "SELECT zk_lock('/t')", '/t');
 my $id = $test->status($one, 'session_id');
+is(check($one, 'hosts'), 't|Servers in "zklock.connect_string": 1, without an answer: 0.',
+	'a host is there if it accepts connections');
 like(check($one, 'tls'), qr/^t\|The connection has TLSv1\.\d, with the cipher \w\S+\.$/,
 	'what the connection has');
 like($test->status($one, 'tls_version, tls_cipher'), qr/^TLSv1\.\d\|\w\S+$/, 'in zk_stat_server, too');

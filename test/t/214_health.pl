@@ -8,6 +8,7 @@ use Test::More;
 
 use Document;
 use File::Spec::Functions qw(rel2abs);
+use IO::Socket::INET;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ZklockTest;
@@ -50,7 +51,7 @@ sub detail
 
 bad_ok($_, '', $_->name . ' is healthy') foreach $one, $two;
 is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck()'),
-	'connected,lease,session timeout,tick,settings,tls,certificates,requests,waits,messages,lost writes,clock rate,script,rights,dialects,fleet,fleet versions,znode protocol,'
+	'connected,lease,session timeout,tick,settings,hosts,tls,certificates,requests,waits,messages,lost writes,clock rate,script,rights,dialects,fleet,fleet versions,znode protocol,'
 	  . 'fleet timeouts,access control,clones,clock',
 	'the checks');
 is(detail($one, 'fleet'), 'Servers in the fleet: 2.', 'the fleet');
@@ -150,12 +151,14 @@ $s->query("SELECT zk_lock('/h/held')");
 $test->zk->pause;
 $test->look_until($one, 'SELECT state FROM zk_status', 'disconnected', 'an outage');
 is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck() WHERE ok IS NULL'),
-	'fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
+	'hosts,fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
 	'in an outage some things are not known');
 ok($test->look_until($one,
 		'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck() WHERE NOT ok',
 		'connected,lease', 'the lease'),
 	'and others are not well');
+like(detail($one, 'hosts'), qr/"127\.0\.0\.1:\d+" accepts connections, and does not answer\.$/,
+	'which hosts do not answer');
 like(detail($one, 'connected'), qr/"disconnected"\.  Its last error: /, 'and why');
 $test->zk->resume;
 bad_ok($one, '', 'until it is over');
@@ -164,17 +167,49 @@ bad_ok($one, '', 'until it is over');
 my $monitor = $test->session($one);
 $monitor->query("SET zklock.answer_timeout = '50ms'");
 $test->zk->pause;
-is($monitor->query('SELECT string_agg(check_name, $$,$$) FILTER (WHERE NOT ok),'
-		  . ' string_agg(check_name, $$,$$) FILTER (WHERE ok IS NULL) FROM zk_healthcheck()'),
-	'connected|fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
-	'an outage that begins with the call');
-like($monitor->query("SELECT detail FROM zk_healthcheck() WHERE check_name = 'fleet'"),
-	qr/did not answer within "zklock.answer_timeout"/, 'the detail says why');
+my ($not_ok, $unknown, $why) = split /\|/,
+  $monitor->query('SELECT string_agg(check_name, $$,$$) FILTER (WHERE NOT ok),'
+	  . ' string_agg(check_name, $$,$$) FILTER (WHERE ok IS NULL),'
+	  . ' max(detail) FILTER (WHERE check_name = $$fleet$$) FROM zk_healthcheck()');
+is($not_ok, 'connected', 'an outage that begins with the call');
+is($unknown, 'hosts,fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
+	'in which as much is not known');
+like($why, qr/did not answer within "zklock.answer_timeout"/, 'the detail says why');
 $test->zk->resume;
 bad_ok($one, '', 'which is soon over');
 $monitor->close;
 $s->query('SELECT zk_unlock_all()');
 $s->close;
+
+# ---- hosts that are not there, beside one that is
+
+my $silent = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1');
+my $full = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1');
+my @fill = map { IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $full->sockport, Blocking => 0) } 1 .. 5;
+my $good = $test->zk->connect_string;
+my $gone = PostgreSQL::Test::Cluster::get_free_port();
+my %hosts = (
+	"127.0.0.1:$gone" => qr/"127\.0\.0\.1:$gone" cannot be reached: Connection refused/,
+	'nowhere.invalid:2181' => qr/(could not resolve "nowhere\.invalid:2181": |"nowhere\.invalid:2181" was not resolved)/,
+	'127.0.0.1:' . $silent->sockport => qr/"127\.0\.0\.1:\d+" accepts connections, and does not answer/,
+	'127.0.0.1:' . $full->sockport => qr/"127\.0\.0\.1:\d+" does not accept connections/);
+like(detail($one, 'hosts'), qr/: 1, without an answer: 0\.$/, 'all hosts are there');
+$test->connects_with($one, 'one host of five is there', connect_string => join ',', $good, sort keys %hosts);
+bad_ok($one, 'hosts', 'which is told');
+my $told = detail($one, 'hosts');
+like($told, qr/^Servers in "zklock.connect_string": 5, without an answer: 4\.  /, 'how many are not');
+like($told, $hosts{$_}, "which one: $_") foreach sort keys %hosts;
+unlike($told, qr/\Q$good\E/, 'and not the good one');
+$_->close foreach $silent, $full, @fill;
+my $impatient = $test->session($one);
+$impatient->query("SET statement_timeout = '300ms'");
+my $stalled = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1');
+$test->connects_with($one, 'another one', connect_string => "$good,127.0.0.1:" . $stalled->sockport);
+is($impatient->error('SELECT * FROM zk_healthcheck()'), '57014', 'the wait can be cancelled');
+is(`ps -o pid= --ppid @{[ $impatient->pid ]}`, '', 'and leaves no process');
+$impatient->close;
+$test->connects_with($one, 'only the good one', connect_string => $good);
+bad_ok($one, '', 'all hosts are there again');
 
 # ---- who may look
 
@@ -199,6 +234,9 @@ ok(wait_for(
 		},
 		'only the log'),
 	'a fault may show addresses and paths: not to everybody');
+$test->set($one, connect_string => "$good,nowhere.invalid");
+like($plain->query("SELECT detail FROM zk_healthcheck() WHERE check_name = 'hosts'"),
+	qr/without an answer: [01]\.$/, 'nor the names of hosts');
 $plain->close;
 
 $test->finish;
