@@ -64,9 +64,11 @@ zkl_keep_change(ZklManager *m, ZklRequest *r, int64_t until)
 {
 	if (ZKL_MUTANT(RENEWAL_IGNORED))
 		return;
-	r->keep.until = until;
 	if (ZKL_MUTANT(RENEWAL_OUT_OF_ORDER))
+	{
+		r->keep.until = until;
 		return;
+	}
 	zkl_list_remove(&r->keep.link);
 	place(m, r, until);
 }
