@@ -27,6 +27,7 @@
 #include "core/reads.h"
 #include "core/session.h"
 #include "core/session_lease.h"
+#include "core/write.h"
 
 /* The first beat proves the connection: from now on its reads count. */
 static void

@@ -12,6 +12,7 @@
 #include "core/batches.h"
 #include "core/memory.h"
 #include "core/node.h"
+#include "core/write.h"
 
 void
 zkl_batches_init(ZklManager *m)

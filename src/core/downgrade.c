@@ -21,6 +21,7 @@
 #include "core/look.h"
 #include "core/node.h"
 #include "core/siblings.h"
+#include "core/write.h"
 
 bool
 zkl_downgrade_pending(const ZklRequest *r)

@@ -15,6 +15,7 @@
 #include "core/node.h"
 #include "core/request.h"
 #include "core/rewrite.h"
+#include "core/write.h"
 
 /* The node's name is known again. */
 static void

@@ -3,8 +3,8 @@
  *	  What a manager knows of a request, and of a lock.  For the files of the
  *	  core only; hosts see manager.h.
  *
- * Each struct in ZklRequest and ZklLock is written by one file, and so are the
- * fields beside them: test/check-writers.pl says by which.
+ * Each struct in ZklRequest and ZklLock is written by one part of the core (see
+ * README.md), and so are the fields beside them: test/check-writers.pl says by which.
  *
  * A request has two states.  Its demand is the backend's side; its node is
  * ZooKeeper's.  They move on their own:
@@ -25,7 +25,6 @@
 #include "core/manager.h"
 #include "core/queue.h"
 #include "core/table.h"
-#include "core/write.h"
 
 #define ZKL_MAX_DIRECTORY	(ZKL_MAX_ROOT + ZKL_MAX_NAME)
 
@@ -57,6 +56,52 @@ typedef enum ZklWatchState
 
 typedef struct ZklLock ZklLock;
 typedef struct ZklRequest ZklRequest;
+
+/* Where a write is; see write.h */
+typedef enum ZklWritePlace
+{
+	ZKL_WRITE_NONE = 0,			/* there is nothing to write */
+	ZKL_WRITE_HELD,				/* something has to come first, or some time
+								 * has to pass */
+	ZKL_WRITE_PENDING,			/* in the list of its rank */
+	ZKL_WRITE_BATCH,			/* in a batch that is not answered */
+	ZKL_WRITE_ALONE,			/* in what its writer has sent, likewise */
+	ZKL_WRITE_UNSETTLED			/* the answer is lost */
+} ZklWritePlace;
+
+/* The order of pending writes in a batch; the last rank is in none. */
+typedef enum ZklWriteRank
+{
+	ZKL_RANK_DELETE,
+	ZKL_RANK_LATE_DELETE,		/* goes with another one, or soon; see
+								 * batches.c */
+	ZKL_RANK_RESEND,			/* creates of a batch that failed */
+	ZKL_RANK_CREATE,
+	ZKL_RANK_CHANGE,
+	ZKL_RANK_WING_DELETE,
+	ZKL_RANK_WING_CREATE,
+	ZKL_RANK_ALONE,
+	ZKL_RANKS
+} ZklWriteRank;
+
+typedef struct ZklWriter ZklWriter;
+typedef struct ZklWrite ZklWrite;
+
+/* A place in a batch */
+typedef struct ZklSeat
+{
+	ZklWrite   *write;			/* NULL: nobody wants its outcome any more */
+	uint32_t	index;			/* of the first of its operations */
+} ZklSeat;
+
+struct ZklWrite
+{
+	ZklWritePlace place;
+	ZklWriteRank rank;			/* PENDING; or HELD, because it was refused */
+	const ZklWriter *by;
+	ZklLink		link;			/* in a list of m->writes */
+	ZklSeat    *seat;			/* BATCH */
+};
 
 /* The place in the local queue; see lock.c */
 typedef struct ZklPlace

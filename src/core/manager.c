@@ -40,6 +40,7 @@
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/siblings.h"
+#include "core/write.h"
 
 /* ---- life ---- */
 

@@ -13,6 +13,7 @@
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/siblings.h"
+#include "core/write.h"
 
 void
 zkl_node_init_all(ZklManager *m)

@@ -21,6 +21,7 @@
 #include "core/reads.h"
 #include "core/request.h"
 #include "core/session.h"
+#include "core/write.h"
 
 static ZklRequest *
 written_for(const ZklWrite *w)

@@ -18,56 +18,9 @@
 #ifndef ZKL_CORE_WRITE_H
 #define ZKL_CORE_WRITE_H
 
-#include "core/list.h"
-#include "core/manager.h"
 #include "core/state.h"
 
 #define ZKL_OPERATION_BYTES	64	/* of an operation, less its strings */
-
-typedef enum ZklWritePlace
-{
-	ZKL_WRITE_NONE = 0,			/* there is nothing to write */
-	ZKL_WRITE_HELD,				/* something has to come first, or some time
-								 * has to pass */
-	ZKL_WRITE_PENDING,			/* in the list of its rank */
-	ZKL_WRITE_BATCH,			/* in a batch that is not answered */
-	ZKL_WRITE_ALONE,			/* in what its writer has sent, likewise */
-	ZKL_WRITE_UNSETTLED			/* the answer is lost */
-} ZklWritePlace;
-
-/* The order of pending writes in a batch; the last rank is in none. */
-typedef enum ZklWriteRank
-{
-	ZKL_RANK_DELETE,
-	ZKL_RANK_LATE_DELETE,		/* goes with another one, or soon; see
-								 * batches.c */
-	ZKL_RANK_RESEND,			/* creates of a batch that failed */
-	ZKL_RANK_CREATE,
-	ZKL_RANK_CHANGE,
-	ZKL_RANK_WING_DELETE,
-	ZKL_RANK_WING_CREATE,
-	ZKL_RANK_ALONE,
-	ZKL_RANKS
-} ZklWriteRank;
-
-typedef struct ZklWriter ZklWriter;
-typedef struct ZklWrite ZklWrite;
-
-/* A place in a batch */
-typedef struct ZklSeat
-{
-	ZklWrite   *write;			/* NULL: nobody wants its outcome any more */
-	uint32_t	index;			/* of the first of its operations */
-} ZklSeat;
-
-struct ZklWrite
-{
-	ZklWritePlace place;
-	ZklWriteRank rank;			/* PENDING; or HELD, because it was refused */
-	const ZklWriter *by;
-	ZklLink		link;			/* in a list of m->writes */
-	ZklSeat    *seat;			/* BATCH */
-};
 
 /* A batch that is being formed */
 typedef struct ZklForm

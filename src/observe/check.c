@@ -12,6 +12,7 @@
 #include "core/keep.h"
 #include "core/node.h"
 #include "core/siblings.h"
+#include "core/write.h"
 #include "observe/check.h"
 
 static const char *
