@@ -18,17 +18,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../random.h"
 
 #define UNIT_MAX_REPORTS	10	/* failed checks shown per test function */
+#define UNIT_MAX_STEPS		1000000 /* of a test function: then it seems to
+									 * loop */
 
 /* One for all files of a program */
 struct
 {
 	int			tests;
 	int			failed_tests;
-	int			failed_checks;	/* of the test function that runs */
+	const char *name;			/* of the test function that runs */
+	int			failed_checks;	/* of its */
+	uint32_t	steps;			/* of its; see unit_step */
 	uint64_t	seed;
 	uint64_t	random;
 }			unit __attribute__((weak));
@@ -133,24 +138,19 @@ unit_start(void)
 #endif
 }
 
-#define RUN(function) unit_run(#function, function)
-
-/* Each function starts from the seed, so that it can be repeated alone. */
+/* The result of the test function that runs */
 static inline void
-unit_run(const char *name, void (*function) (void))
+unit_result(void)
 {
-	unit.failed_checks = 0;
-	unit.random = unit.seed;
-	function();
 	unit.tests++;
 	if (unit.failed_checks > 0)
 	{
 		unit.failed_tests++;
 		fprintf(stderr, "# %s: %d checks failed (UNIT_SEED=%" PRIu64 ")\n",
-				name, unit.failed_checks, unit.seed);
+				unit.name, unit.failed_checks, unit.seed);
 	}
 	printf("%sok %d - %s\n", unit.failed_checks > 0 ? "not " : "",
-		   unit.tests, name);
+		   unit.tests, unit.name);
 }
 
 /* The exit status */
@@ -159,6 +159,36 @@ unit_finish(void)
 {
 	printf("1..%d\n", unit.tests);
 	return unit.failed_tests > 0 ? 1 : 0;
+}
+
+/*
+ * Called in what a test function may call until something is so.  If it never is, the
+ * program ends, with a failure.
+ */
+static inline void
+unit_step(void)
+{
+	if (++unit.steps <= UNIT_MAX_STEPS)
+		return;
+	unit.failed_checks++;
+	fprintf(stderr, "# %s: more than %d steps: it seems to loop\n", unit.name,
+			UNIT_MAX_STEPS);
+	unit_result();
+	_exit(unit_finish());
+}
+
+#define RUN(function) unit_run(#function, function)
+
+/* Each function starts from the seed, so that it can be repeated alone. */
+static inline void
+unit_run(const char *name, void (*function) (void))
+{
+	unit.name = name;
+	unit.failed_checks = 0;
+	unit.steps = 0;
+	unit.random = unit.seed;
+	function();
+	unit_result();
 }
 
 #endif							/* ZKL_UNIT_H */

@@ -253,8 +253,10 @@ world_flush(World *w)
 
 	w->was_ready = zkl_manager_ready(w->worker.m);
 	do
+	{
+		unit_step();
 		(void) worker_flush(&w->worker);
-	while (look_at_lost(w));
+	} while (look_at_lost(w));
 	broken = zkl_check_all(w->worker.m);
 	CHECK_MSG(broken == NULL, "%s", broken ? broken : "");
 }
@@ -436,6 +438,7 @@ world_restart(World *w)
 void
 world_serve(World *w, int n)
 {
+	unit_step();
 	while (n-- > 0 && model_serve(&w->conn))
 		;
 }
@@ -445,6 +448,7 @@ world_deliver(World *w, int n)
 {
 	Frame	   *message;
 
+	unit_step();
 	while (n-- > 0 && (message = model_receive(&w->conn)) != NULL)
 	{
 		worker_deliver(&w->worker, message);
