@@ -244,7 +244,8 @@ test_format() {
 
 test_includes() {
 	run_tap includes "$work/src" bash test/check-includes.sh
-	run_tap includes/core "$work/src" perl test/check-core.pl
+	run_tap includes/headers "$work/src" bash test/check-headers.sh
+	run_tap includes/parts "$work/src" perl test/check-parts.pl
 	run_tap includes/writers "$work/src" perl test/check-writers.pl
 	run_tap includes/wire "$work/src" perl test/check-wire.pl
 }

@@ -1,40 +1,44 @@
 #!/usr/bin/env perl
-# Checks that each group of fields is written by one file only: the groups of the
-# core's state, and those of a slot in shared memory.  Prints TAP.
+# Checks that each group of fields is written by one part only, as src/README.md tells
+# the parts: the groups of the core's state, and those of a slot in shared memory.
+# Prints TAP.
 #
 # It follows the types of variables and fields.  So it also sees a write through
 # a pointer to a group, such as pace->expected++ where pace is &m->pace.
 use strict;
 use warnings FATAL => 'all';
 use FindBin;
+use lib "$FindBin::Bin/perl";
+use SourceParts qw(read_sources read_parts part_of);
 
-# Each struct, or single field of one, and who writes it: files, or a folder.
+# Each struct, or single field of one, and who writes it: parts (a file, where a
+# folder has no table of parts), or a folder.
 my %writers = (
 	# of the server
 	ZklManager => 'core/manager',
-	ZklActions => 'core/actions',
-	ZklArena => 'core/arena',
-	ZklOp => 'core/operations',
-	ZklOperations => 'core/operations',
+	ZklActions => 'core/host',
+	ZklArena => 'core/host',
+	ZklOp => 'core/host',
+	ZklOperations => 'core/host',
 	ZklRequests => 'core/request',
 	ZklNodes => 'core/node',
 	ZklWrite => 'core/write',
 	ZklSeat => 'core/write',
 	ZklWrites => 'core/write',
-	ZklLooks => 'core/look',
+	ZklLooks => 'core/node',
 	ZklLocks => 'core/lock',
 	ZklReads => 'core/reads',
-	ZklBatch => 'core/batches',
-	ZklBatches => 'core/batches',
-	ZklPace => 'core/batches',
+	ZklBatch => 'core/write',
+	ZklBatches => 'core/write',
+	ZklPace => 'core/write',
 	ZklConnection => 'core/session',
 	ZklChain => 'core/session',
-	ZklContact => 'core/session_lease',
-	ZklSessionLease => 'core/session_lease',
+	ZklContact => 'core/session',
+	ZklSessionLease => 'core/session',
 	ZklZxid => 'core/session',
-	ZklRevived => 'core/revived',
+	ZklRevived => 'core/session',
 	ZklJanitor => 'core/janitor',
-	ZklWaits => 'deadlock/waits',
+	ZklWaits => 'deadlock/publication',
 	ZklPublication => 'deadlock/publication',
 	ZklPublications => 'deadlock/publication',
 	ZklSearch => 'deadlock/search',
@@ -42,38 +46,38 @@ my %writers = (
 	ZklVerdict => 'deadlock/verdict',
 	'ZklDeadlock.m' => 'deadlock/deadlock',
 	ZklCaching => 'core/cache',
-	ZklRewrites => 'core/rewrite',
-	ZklWords => 'core/words',
-	ZklDeparted => 'core/departed',
-	ZklDepartedId => 'core/departed',
-	'ZklManager.departed' => 'core/departed',
+	ZklRewrites => 'core/node',
+	ZklWords => 'core/lock',
+	ZklDeparted => 'core/contenders',
+	ZklDepartedId => 'core/contenders',
+	'ZklManager.departed' => 'core/contenders',
 	ZklHeat => 'core/cache',
 	ZklTrace => 'observe/trace',
-	ZklWingState => 'core/hooks',
+	ZklWingState => 'core/host',
 	'ZklManager.config' => 'core/manager',
-	'ZklManager.owners' => 'core/siblings',
-	'ZklManager.wings' => 'core/hooks',
-	'ZklManager.kept' => 'core/keep',
+	'ZklManager.owners' => 'core/owner',
+	'ZklManager.wings' => 'core/host',
+	'ZklManager.kept' => 'core/owner',
 	'ZklManager.session' => 'core/session',
 	'ZklManager.stuck_until' => 'core/write',
-	'ZklManager.unanswered_until' => 'core/reads_reply',
+	'ZklManager.unanswered_until' => 'core/answers',
 
 	# of a request
 	ZklRequest => 'core/request',
 	ZklPlace => 'core/lock',
-	ZklRing => 'core/siblings',
-	ZklKept => 'core/keep',
-	ZklWait => 'deadlock/waits',
-	ZklDowngrade => 'core/downgrade',
-	ZklAsked => 'core/look',
+	ZklRing => 'core/owner',
+	ZklKept => 'core/owner',
+	ZklWait => 'deadlock/publication',
+	ZklDowngrade => 'core/node',
+	ZklAsked => 'core/node',
 	ZklCache => 'core/cache',
-	ZklRewrite => 'core/rewrite',
-	ZklLook => 'core/look',
-	ZklAskers => 'core/askers',
+	ZklRewrite => 'core/node',
+	ZklLook => 'core/node',
+	ZklAskers => 'core/node',
 	ZklNode => 'core/node',
-	'ZklRequest.doubted' => 'core/revived',
+	'ZklRequest.doubted' => 'core/session',
 	'ZklRequest.attempts' => 'core/node',
-	'ZklRequest.trying' => 'core/tries',
+	'ZklRequest.trying' => 'core/reads',
 
 	# of a lock
 	ZklLock => 'core/lock',
@@ -84,13 +88,13 @@ my %writers = (
 	ZklDirectory => 'core/reads',
 	ZklAhead => 'core/reads',
 	ZklListings => 'core/reads',
-	ZklTries => 'core/tries',
+	ZklTries => 'core/reads',
 	ZklParents => 'core/node',
-	ZklRenumber => 'core/renumber',
+	ZklRenumber => 'core/janitor',
 	'ZklLock.cached' => 'core/cache',
-	'ZklLock.compared' => 'core/revived',
-	'ZklLock.unasked' => 'core/askers',
-	'ZklLock.pins' => 'core/operations',
+	'ZklLock.compared' => 'core/session',
+	'ZklLock.unasked' => 'core/node',
+	'ZklLock.pins' => 'core/host',
 	'ZklLock.reader' => 'core/reads',
 
 	# of a slot: see shared/slot.h
@@ -101,7 +105,7 @@ my %writers = (
 	'ZklSlot.s_record' => 'worker/worker_slot backend/backend_slot',
 	'ZklSlot.s_state' => 'backend/backend_slot worker/worker_slot shared/control');
 
-# Structs of which every part must have a writer, and parts that are written as
+# Structs of which every group must have a writer, and groups that are written as
 # fields of the struct around them.
 my @complete = qw(ZklManager ZklRequest ZklLock ZklDeadlock);
 my %plain = map { $_ => 1 } qw(ZklLink ZklList ZklTable ZklUuid);
@@ -116,21 +120,6 @@ my $path = qr/\w+(?:$arguments)?(?:\s*(?:->|\.)\s*\w+|$index)+/;
 
 my (%text, %fields, %returns, %constant, %home, %global, %wrong);
 my $cases = 0;
-
-# The files without comments and strings; line breaks stay.
-sub read_sources
-{
-	my $src = "$FindBin::Bin/../src";
-	foreach my $file (glob "$src/*.[ch] $src/*/*.[ch]")
-	{
-		open my $handle, '<', $file or die "$file: $!";
-		my $source = do { local $/ = undef; <$handle> };
-		close $handle;
-		$source =~ s{/\*.*?\*/|"(?:\\.|[^"\\\n])*"}{$& =~ s/[^\n]//gr}gesx;
-		$text{ substr $file, length("$src/") } = $source;
-	}
-	return;
-}
 
 # The arguments of a call, given as "(a, b)"
 sub split_arguments
@@ -211,7 +200,7 @@ sub may_write
 	my ($owned, @files) = @_;
 	foreach my $writer (split / /, $writers{$owned})
 	{
-		return 1 if grep { $writer =~ /\/$/ ? /^$writer/ : /^$writer\.[ch]$/ } @files;
+		return 1 if grep { $writer =~ /\/$/ ? /^$writer/ : part_of($_) eq $writer } @files;
 	}
 	return 0;
 }
@@ -226,7 +215,7 @@ sub note_write
 }
 
 # What a call writes: what memset() and the like fill, and each field whose
-# address it takes, unless the parameter is constant.  A function of the file
+# address it takes, unless the parameter is constant.  A function of the part
 # that owns the field may write it for others; one that takes a whole struct is
 # looked at itself.
 sub read_call
@@ -291,7 +280,8 @@ sub ownerless
 	  } sort keys %{ $fields{$struct} };
 }
 
-read_sources();
+%text = read_sources("$FindBin::Bin/../src");
+read_parts("$FindBin::Bin/../src");
 read_types($_, $text{$_}) foreach sort keys %text;
 foreach my $file (sort keys %text)
 {

@@ -3,7 +3,7 @@
  *	  The servers that have asked for the word of a node of ours, and whether we are
  *	  to ask others; see words.c.
  *
- * Owns ZklAskers, and ZklLock.unasked.
+ * Has all that the core writes to ZklAskers and ZklLock.unasked, which are its part's.
  */
 #ifndef ZKL_CORE_ASKERS_H
 #define ZKL_CORE_ASKERS_H

@@ -3,7 +3,7 @@
  *	  What a manager knows: operations and batches under way, the session, and
  *	  all requests and locks.  For the files of the core only.
  *
- * As in lock_state.h, each struct has one writer.
+ * As in lock_state.h, each struct is written by one part.
  */
 #ifndef ZKL_CORE_STATE_H
 #define ZKL_CORE_STATE_H

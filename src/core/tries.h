@@ -2,7 +2,8 @@
  * tries.h
  *	  The tries that wait for a look at their lock's directory; see probe.c.
  *
- * Owns ZklTries, and the link of a request in it.
+ * Has all that the core writes to ZklTries and to the link of a request in it, which are
+ * its part's.
  */
 #ifndef ZKL_CORE_TRIES_H
 #define ZKL_CORE_TRIES_H

@@ -3,7 +3,8 @@
  *	  What the search for deadlocks knows of a manager's waits.  For the files of
  *	  this folder.
  *
- * As in the core, each struct has one writer: test/check-writers.pl says which.
+ * As in the core, each struct is written by one part: test/check-writers.pl says by
+ * which.
  */
 #ifndef ZKL_DEADLOCK_DEADLOCK_STATE_H
 #define ZKL_DEADLOCK_DEADLOCK_STATE_H
