@@ -295,7 +295,8 @@ zkl_manager_keeps(const ZklManager *m, uint32_t request)
  * operator may have marked nodes, or removed them for want of an answer.  On
  * a new connection we look at all of them again.  But only requests with a
  * place in a queue relied on the lease; a request without one loses nothing
- * when an idle server's lease ends.
+ * when an idle server's lease ends.  A connection that has not yet looked
+ * at all of them goes on: another one would have to look at all again.
  *
  * A new connection also counts as a contact, where a beat would not renew the
  * lease at once.

@@ -75,6 +75,7 @@ zkl_session_lease_begin(ZklManager *m, int64_t begun_at)
 			zkl_look_soon(m, r);
 		m->session_lease.verified = false;
 	}
+	m->session_lease.looking = !m->session_lease.verified;
 }
 
 void
@@ -116,6 +117,7 @@ zkl_session_lease_verify(ZklManager *m)
 			return;
 	}
 	m->session_lease.verified = true;
+	m->session_lease.looking = false;
 	zkl_session_zxid_disclose(m);
 	zkl_batches_want_beat(m, true);
 }
@@ -220,6 +222,10 @@ zkl_session_lease_extend(ZklManager *m, int64_t until)
 		m->session_lease.until = until;
 }
 
+/*
+ * While the first looks of a connection last, no batch extends the lease.  So what
+ * they find out is not out of date when it ends.
+ */
 bool
 zkl_session_lease_lapsed(ZklManager *m)
 {
@@ -228,5 +234,5 @@ zkl_session_lease_lapsed(ZklManager *m)
 	!valid;
 
 	m->session_lease.relied = valid && m->locks.nqueued > 0;
-	return lapsed;
+	return lapsed && !m->session_lease.looking;
 }

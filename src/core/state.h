@@ -230,6 +230,7 @@ typedef struct ZklSessionLease
 	int64_t		limit;			/* for leases from before this connection */
 	bool		relied;			/* something was in a queue when it was valid */
 	bool		verified;		/* all holds from before this connection are */
+	bool		looking;		/* they were never yet, on this connection */
 	int64_t		connecting_since;	/* until the connection stood */
 	ZklContact	contacts[ZKL_CONTACTS]; /* a ring, the latest last */
 	uint32_t	ncontacts;		/* on this connection, ever */

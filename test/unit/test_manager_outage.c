@@ -78,6 +78,60 @@ lease_of_one_that_waits(void)
 	world_wind_up(w);
 }
 
+/* Holds so many locks, and is connected anew. */
+static World *
+reconnected(int holds)
+{
+	World	   *w = world_make();
+	char		name[16];
+	int			i;
+
+	w->config.max_requests = WORLD_REQUESTS;
+	world_begin(w);
+	world_connect(w);
+	world_run(w);
+	for (i = 0; i < holds; i++)
+	{
+		snprintf(name, sizeof(name), "/m%d", i);
+		(void) world_submit(w, name, 1, ZKL_EXCLUSIVE);
+	}
+	world_run(w);
+	world_disconnect(w);
+	world_connect(w);
+	while (!zkl_manager_ready(w->worker.m))
+	{
+		world_serve(w, 1);
+		world_deliver(w, 1);
+	}
+	return w;
+}
+
+/*
+ * The lease ends while a new connection looks at all holds: another connection would
+ * have to look at all of them again.
+ */
+static void
+lease_during_looks(void)
+{
+	World	   *w = reconnected(20);
+
+	world_serve(w, 5);
+	world_deliver(w, 5);
+	CHECK(w->conn.inbox != NULL);
+	w->worker.now = zkl_manager_lease(w->worker.m) + 1000;
+	world_flush(w);
+	CHECK(!w->gave_up);
+	world_run(w);
+	CHECK(zkl_manager_lease(w->worker.m) > w->worker.now);
+	CHECK_INT(w->losses, 0);
+
+	/* If it ends later, all are looked at again. */
+	w->worker.now = zkl_manager_lease(w->worker.m) + 1000;
+	world_flush(w);
+	CHECK(w->gave_up);
+	world_wind_up(w);
+}
+
 /* Makes the next answer to a batch, or to a get of our node, absurd. */
 static void
 deliver_absurd(World *w, bool batch)
@@ -221,6 +275,7 @@ main(void)
 	RUN(leftover_lease);
 	RUN(lease_of_one_that_is_gone);
 	RUN(lease_of_one_that_waits);
+	RUN(lease_during_looks);
 	RUN(absurd_id);
 	RUN(absurd_from_the_start);
 	RUN(leap_of_ids);
