@@ -28,6 +28,7 @@ SELECT c.relname
 \d zk_stat_locks
 \d zk_lock_waits
 \d zk_fleet_waits
+\d zk_jobs
 \d zk_grants
 \d zk_rights
 \d zk_fences
@@ -42,8 +43,8 @@ SELECT c.relname
    AND obj_description(c.oid, 'pg_class') IS NULL;
 SELECT c.relname, a.attname
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
- WHERE c.relname IN ('zk_locks', 'zk_status', 'zk_servers', 'zk_stat_server', 'zk_stat_locks', 'zk_lock_waits', 'zk_fleet_waits', 'zk_grants', 'zk_rights', 'zk_fences',
-                     'zk_queue_row', 'zk_leader_row', 'zk_once_row', 'zk_drain_row', 'zk_version_row', 'zk_health_row', 'zk_dump_row')
+ WHERE c.relname IN ('zk_locks', 'zk_status', 'zk_servers', 'zk_stat_server', 'zk_stat_locks', 'zk_lock_waits', 'zk_fleet_waits', 'zk_jobs', 'zk_grants', 'zk_rights', 'zk_fences',
+                     'zk_queue_row', 'zk_leader_row', 'zk_drain_row', 'zk_version_row', 'zk_health_row', 'zk_dump_row')
    AND col_description(c.oid, a.attnum) IS NULL;
 
 -- a function that returns rows names their columns

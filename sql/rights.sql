@@ -86,7 +86,6 @@ SELECT zk_request_release('/team/x');
 SELECT * FROM zk_queue('/team/x');
 SELECT * FROM zk_queue('/.once/team/x');
 SELECT * FROM zk_leader('/team/x');
-SELECT * FROM zk_once_history('/team/x');
 \set VERBOSITY terse
 SELECT zk_unlock('/team/x'), zk_unlock_shared('/team/x'), zk_multiunlock(ARRAY['/team/x', '/team/y']),
        zk_release_permits('/team/x'), zk_resign('/team/x'), zk_barrier_leave('/team/x'),

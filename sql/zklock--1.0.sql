@@ -366,41 +366,6 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once_reset(text) IS
 'forget the recorded runs of a job, so that it can run again; returns whether there were any';
 
-CREATE TYPE zk_once_row AS (
-	path text,
-	called_at timestamptz,
-	server text,
-	pid integer,
-	usename text,
-	last_period_at timestamptz,
-	run_keys text[],
-	recorded_at timestamptz);
-COMMENT ON TYPE zk_once_row IS
-'row of zk_once_history()';
-COMMENT ON COLUMN zk_once_row.path IS
-'name of the job';
-COMMENT ON COLUMN zk_once_row.called_at IS
-'time of the call that had the last run, by the clock of ZooKeeper, or null';
-COMMENT ON COLUMN zk_once_row.server IS
-'name of the PostgreSQL server that did it, or null';
-COMMENT ON COLUMN zk_once_row.pid IS
-'process ID of the session that did it, or null';
-COMMENT ON COLUMN zk_once_row.usename IS
-'role that ran the job first, and may remove its record, or null';
-COMMENT ON COLUMN zk_once_row.last_period_at IS
-'time of the call that had the last run by period, or null';
-COMMENT ON COLUMN zk_once_row.run_keys IS
-'run keys that are used up, the last one first; null if the record cannot be read';
-COMMENT ON COLUMN zk_once_row.recorded_at IS
-'time at which the record was written, by the clock of ZooKeeper';
-
-CREATE FUNCTION zk_once_history(path text DEFAULT NULL)
-RETURNS SETOF zk_once_row
-AS 'MODULE_PATHNAME', 'zkl_sql_once_history'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_once_history(text) IS
-'records of a job, or of all jobs, across all servers: path, called_at, server, pid, usename, last_period_at, run_keys, recorded_at';
-
 CREATE FUNCTION zk_once_purge(unused interval)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_once_purge'
@@ -641,6 +606,26 @@ AS 'MODULE_PATHNAME', 'zkl_sql_lock_waits'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_get_lock_waits() IS
 'rows of the view zk_lock_waits: path, mode, waiting_pid, requested_at, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, blocking_granted';
+
+CREATE TYPE zk_job_row AS (
+	path text,
+	last_run_at timestamptz,
+	server text,
+	pid integer,
+	last_key text,
+	run_keys text[],
+	last_period_at timestamptz,
+	owner text,
+	recorded_at timestamptz);
+COMMENT ON TYPE zk_job_row IS
+'row of the view zk_jobs';
+
+CREATE FUNCTION zk_get_jobs()
+RETURNS SETOF zk_job_row
+AS 'MODULE_PATHNAME', 'zkl_sql_jobs'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_get_jobs() IS
+'rows of the view zk_jobs: path, last_run_at, server, pid, last_key, run_keys, last_period_at, owner, recorded_at';
 
 CREATE TYPE zk_leader_row AS (
 	id text,
@@ -1067,6 +1052,29 @@ COMMENT ON COLUMN zk_fleet_waits.root_cached IS
 COMMENT ON COLUMN zk_fleet_waits.root_znode IS
 'path of the znode of the root';
 
+CREATE VIEW zk_jobs AS SELECT * FROM zk_get_jobs();
+
+COMMENT ON VIEW zk_jobs IS
+'jobs of zk_once() and zk_run_once(), with their last runs on any server; without those that the role may not look at';
+COMMENT ON COLUMN zk_jobs.path IS
+'name of the job';
+COMMENT ON COLUMN zk_jobs.last_run_at IS
+'time of the call that had the last run, by the clock of ZooKeeper, or null';
+COMMENT ON COLUMN zk_jobs.server IS
+'name of the PostgreSQL server that did it, or null';
+COMMENT ON COLUMN zk_jobs.pid IS
+'process ID of the session that did it, or null';
+COMMENT ON COLUMN zk_jobs.last_key IS
+'run key of the last run, or null if that was by period';
+COMMENT ON COLUMN zk_jobs.run_keys IS
+'run keys that are used up, the last one first; null if the record cannot be read';
+COMMENT ON COLUMN zk_jobs.last_period_at IS
+'time of the call that had the last run by period, or null';
+COMMENT ON COLUMN zk_jobs.owner IS
+'role that ran the job first, and may remove its record, or null';
+COMMENT ON COLUMN zk_jobs.recorded_at IS
+'time at which the record was written, by the clock of ZooKeeper';
+
 CREATE VIEW zk_servers AS SELECT * FROM zk_get_servers();
 
 COMMENT ON VIEW zk_servers IS
@@ -1359,7 +1367,6 @@ REVOKE ALL ON ROUTINE
 	zk_run_once(text, interval, text, text, text, interval, text, boolean, text),
 	zk_run_exclusive(text, text, interval, boolean, text),
 	zk_once_reset(text),
-	zk_once_history(text),
 	zk_stat_reset(),
 	zk_version(),
 	zk_healthcheck(),
@@ -1384,7 +1391,7 @@ REVOKE ALL ON ROUTINE
 FROM PUBLIC;
 
 REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_server, zk_stat_locks, zk_lock_waits,
-	zk_fleet_waits
+	zk_fleet_waits, zk_jobs
 FROM PUBLIC;
 
 --
@@ -1395,10 +1402,10 @@ REVOKE ALL ON zk_rights, zk_grants, zk_fences FROM PUBLIC;
 GRANT SELECT ON zk_rights, zk_grants, zk_fences TO PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
-	zk_queue(text), zk_fleet_locks(text), zk_leader(text), zk_once_history(text),
+	zk_queue(text), zk_fleet_locks(text), zk_leader(text),
 	zk_version(), zk_healthcheck()
 TO pg_monitor;
 
 GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_server, zk_stat_locks, zk_lock_waits,
-	zk_fleet_waits
+	zk_fleet_waits, zk_jobs
 TO pg_monitor;

@@ -34,7 +34,7 @@
 #include "utils/builtins.h"
 
 ZKL_FUNCTION(zkl_sql_release_permits);
-ZKL_FUNCTION(zkl_sql_once_history);
+ZKL_FUNCTION(zkl_sql_jobs);
 ZKL_FUNCTION(zkl_sql_once_purge);
 
 /* ---- semaphores ---- */
@@ -86,6 +86,8 @@ zkl_sql_release_permits(PG_FUNCTION_ARGS)
 
 /* ---- jobs ---- */
 
+#define JOB_COLUMNS	9
+
 static void
 add_keys(ZklRow *row, const ZklHistory *history)
 {
@@ -100,12 +102,26 @@ add_keys(ZklRow *row, const ZklHistory *history)
 													 TYPALIGN_INT)));
 }
 
+/* Columns last_run_at, server, pid and last_key: NULL if there is no run */
+static void
+add_last_run(ZklRow *row, const ZklHistory *history)
+{
+	bool		by_key = history->at != history->period_at && history->nkeys > 0;
+
+	row->hidden = history->at == 0;
+	zkl_row_unix_ms_or_null(row, history->at);
+	zkl_row_utf8_or_null(row, history->server, sizeof(history->server));
+	zkl_row_int_or_null(row, (int) history->pid);
+	zkl_row_utf8_or_null(row, by_key ? history->keys[0] : "", ZKL_MAX_RUN_KEY + 1);
+	row->hidden = false;
+}
+
 /*
- * A history that cannot be read has a row that says when it was written.  A job
+ * A record that cannot be read has a row that says when it was written.  A job
  * that the current role may not look at has none.
  */
 static void
-put_history(void *arg, const char *name, const ZklJobRecord *record)
+put_job(void *arg, const char *name, const ZklJobRecord *record)
 {
 	static const ZklHistory none;
 	const ZklHistory *history = record->readable ? &record->history : &none;
@@ -114,39 +130,25 @@ put_history(void *arg, const char *name, const ZklJobRecord *record)
 	if (!zkl_rights_may_look(name))
 		return;
 	zkl_row_utf8(&row, name, strlen(name));
-	zkl_row_unix_ms_or_null(&row, history->at);
-	zkl_row_utf8_or_null(&row, history->at != 0 ? history->server : "",
-						 sizeof(history->server));
-	zkl_row_int_or_null(&row, history->at != 0 ? (int) history->pid : 0);
-	zkl_row_utf8_or_null(&row, history->role, sizeof(history->role));
-	zkl_row_unix_ms_or_null(&row, history->period_at);
+	add_last_run(&row, history);
 	if (record->readable)
 		add_keys(&row, history);
 	else
 		zkl_row_null(&row);
+	zkl_row_unix_ms_or_null(&row, history->period_at);
+	zkl_row_utf8_or_null(&row, history->role, sizeof(history->role));
 	zkl_row_unix_ms_or_null(&row, record->mtime);
 
+	Assert(row.n == JOB_COLUMNS);
 	zkl_row_put(arg, &row);
 }
 
-static void
-put_one(FunctionCallInfo fcinfo, const text *name)
-{
-	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY, ZKL_MAY_LOOK);
-	ZklJobRecord *record = palloc0(sizeof(ZklJobRecord));
-
-	if (zkl_job_look(&job, record))
-		put_history(fcinfo, job.path + strlen(ZKL_ONCE_DIRECTORY), record);
-}
-
 Datum
-zkl_sql_once_history(PG_FUNCTION_ARGS)
+zkl_sql_jobs(PG_FUNCTION_ARGS)
 {
-	InitMaterializedSRF(fcinfo, 0);
-	if (PG_ARGISNULL(0))
-		zkl_jobs_each(put_history, fcinfo);
-	else
-		put_one(fcinfo, PG_GETARG_TEXT_PP(0));
+	zkl_gate_check();
+	zkl_row_begin_view(fcinfo, "zk_jobs");
+	zkl_jobs_each(put_job, fcinfo);
 	return (Datum) 0;
 }
 

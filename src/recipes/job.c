@@ -483,6 +483,21 @@ zkl_job_look(const ZklTarget *job, ZklJobRecord *record)
 	return true;
 }
 
+bool
+zkl_job_read_record(const char *name, const ZklErrandAnswer *answer, ZklJobRecord *record)
+{
+	if (answer->rc != ZKL_RC_OK && !zkl_zkapi_is_definite(answer->rc))
+		zkl_refusal_raise_failed(zkl_text_to_display(name, (int) strlen(name)),
+								 ZKL_ERROR_ZOOKEEPER, answer->rc);
+	memset(record, 0, sizeof(*record));
+	if (answer->rc != ZKL_RC_OK)
+		return answer->rc != ZKL_RC_NONODE;
+	record->readable = zkl_history_read(answer->bytes, answer->size, &record->history);
+	record->mtime = answer->stat.mtime;
+	record->version = answer->stat.version;
+	return true;
+}
+
 /* ---- forgetting ---- */
 
 /*

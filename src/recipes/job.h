@@ -92,6 +92,13 @@ typedef struct ZklJobRecord
 extern bool zkl_job_look(const ZklTarget *job, ZklJobRecord *record);
 
 /*
+ * The same from an answer to a read of that znode.  One that ZooKeeper refuses to show is
+ * a record that is not readable.  Error 08006 if there is no answer; "name" is for that.
+ */
+extern bool zkl_job_read_record(const char *name, const ZklErrandAnswer *answer,
+								ZklJobRecord *record);
+
+/*
  * Under the job's lock: deletes the znode of its history, if that still has the
  * version.  False: it has not, or is gone.
  */

@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "backend/refusal.h"
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
@@ -30,6 +31,21 @@ job_at(const char *path)
 
 /* ---- the walk ---- */
 
+/*
+ * Goes down level by level, as many directories at a time as an errand reads.  The names
+ * are those of jobs, without the first slash.
+ */
+typedef struct Walk
+{
+	MemoryContext context;
+	List	   *level;			/* directories that are yet to be read */
+	const char **names;			/* those that are being read */
+	List	   *jobs;			/* directories that have a history */
+} Walk;
+
+static const ZklTarget once_directory = {ZKL_ONCE_DIRECTORY, ZKL_ONCE_DIRECTORY,
+ZKL_DIALECT_CURATOR_RW};
+
 static bool
 is_turn(const char *name)
 {
@@ -43,75 +59,118 @@ is_turn(const char *name)
 }
 
 /*
- * Adds the directories below one to those to look into.  Returns whether it has a
- * history.  A name that is too long is none that we made.
+ * In memory of the walk; "directory" is empty at the top.  A name that is too long is
+ * none that we made.
  */
-static bool
-look_into(const char *path, List **directories)
+static void
+add_child(Walk *walk, const char *directory, const char *child)
 {
-	ZklTarget	target = job_at(path);
-	ZklErrand  *errand = zkl_errand_list(&target, true);
-	const char *name = NULL;
-	bool		has_history = false;
+	MemoryContext old = MemoryContextSwitchTo(walk->context);
+	Size		most = ZKL_MAX_NAME - strlen(ZKL_ONCE_DIRECTORY "/");
+	bool		top = directory[0] == '\0';
 
-	while ((name = zkl_errand_next(errand, name)) != NULL)
-	{
-		if (strcmp(name, ZKL_HISTORY_NODE) == 0)
-			has_history = true;
-		else if (name[0] != '.' && !is_turn(name) &&
-				 strlen(path) + 1 + strlen(name) <= ZKL_MAX_NAME)
-			*directories = lappend(*directories, psprintf("%s/%s", path, name));
-	}
-	zkl_errand_free(errand);
-	return has_history;
+	if (!top && strcmp(child, ZKL_HISTORY_NODE) == 0)
+		walk->jobs = lappend(walk->jobs, pstrdup(directory));
+	else if (child[0] != '.' && !is_turn(child) &&
+			 strlen(directory) + !top + strlen(child) <= most)
+		walk->level = lappend(walk->level,
+							  psprintf("%s%s%s", directory, top ? "" : "/", child));
+	MemoryContextSwitchTo(old);
 }
 
-/* Calls fn for the directory of each job that has a history. */
+/* As new as this call, so what is read next is it, too. */
 static void
-each_directory(void (*fn) (void *arg, const char *path), void *arg)
+list_top(Walk *walk)
 {
-	List	   *directories = list_make1(pstrdup(ZKL_ONCE_DIRECTORY));
+	ZklErrand  *errand = zkl_errand_list(&once_directory, true);
+	const char *name = NULL;
 
-	while (directories != NIL)
+	while ((name = zkl_errand_next(errand, name)) != NULL)
+		add_child(walk, "", name);
+	zkl_errand_free(errand);
+}
+
+static void
+take_job_names(void *arg, int number, const ZklErrandAnswer *answer)
+{
+	Walk	   *walk = arg;
+	const char *directory = walk->names[number];
+	const char *name;
+
+	if (answer->rc != ZKL_RC_OK && answer->rc != ZKL_RC_NONODE)
+		zkl_refusal_raise_failed(job_at(psprintf("%s/%s", ZKL_ONCE_DIRECTORY, directory)).name,
+								 ZKL_ERROR_ZOOKEEPER, answer->rc);
+	for (name = answer->bytes; name < answer->bytes + answer->size;
+		 name += strlen(name) + 1)
+		add_child(walk, directory, name);
+}
+
+/* The strings of a list */
+static const char **
+strings_of(const List *list)
+{
+	const char **strings = palloc((list_length(list) + 1) * sizeof(char *));
+	int			i;
+
+	for (i = 0; i < list_length(list); i++)
+		strings[i] = list_nth(list, i);
+	return strings;
+}
+
+/* The jobs that have a history */
+static List *
+find_jobs(void)
+{
+	Walk		walk = {CurrentMemoryContext};
+
+	list_top(&walk);
+	while (walk.level != NIL)
 	{
-		char	   *path = llast(directories);
+		int			n = list_length(walk.level);
 
-		CHECK_FOR_INTERRUPTS();
-		directories = list_delete_last(directories);
-		if (look_into(path, &directories))
-			fn(arg, path);
-		pfree(path);
+		walk.names = strings_of(walk.level);
+		walk.level = NIL;
+		zkl_errand_read_each(ZKL_ERRAND_LIST, &once_directory, walk.names, n,
+							 take_job_names, &walk);
 	}
+	return walk.jobs;
 }
 
 typedef struct Reader
 {
 	void		(*fn) (void *arg, const char *name, const ZklJobRecord *record);
 	void	   *arg;
+	const List *jobs;
 	ZklJobRecord record;
 } Reader;
 
 static void
-read_history(void *arg, const char *path)
+take_history(void *arg, int number, const ZklErrandAnswer *answer)
 {
 	Reader	   *reader = arg;
-	ZklTarget	job = job_at(path);
+	char	   *name = psprintf("/%s", (char *) list_nth(reader->jobs, number));
 
-	if (zkl_job_look(&job, &reader->record))
-		reader->fn(reader->arg, path + strlen(ZKL_ONCE_DIRECTORY),
-				   &reader->record);
+	if (zkl_job_read_record(name, answer, &reader->record))
+		reader->fn(reader->arg, name, &reader->record);
 }
 
 void
 zkl_jobs_each(void (*fn) (void *arg, const char *name,
 						  const ZklJobRecord *record), void *arg)
 {
+	List	   *jobs = find_jobs();
+	int			n = list_length(jobs);
+	const char **histories = palloc((n + 1) * sizeof(char *));
 	Reader	   *reader = palloc0(sizeof(Reader));
+	int			i;
 
 	reader->fn = fn;
 	reader->arg = arg;
-	each_directory(read_history, reader);
-	pfree(reader);
+	reader->jobs = jobs;
+	for (i = 0; i < n; i++)
+		histories[i] = psprintf("%s/%s", (char *) list_nth(jobs, i), ZKL_HISTORY_NODE);
+	zkl_errand_read_each(ZKL_ERRAND_GET, &once_directory, histories, n, take_history,
+						 reader);
 }
 
 /* ---- how many ---- */
@@ -121,12 +180,6 @@ typedef struct JobCount
 	const char *role;
 	int			n;
 } JobCount;
-
-static void
-count_directory(void *arg, const char *path)
-{
-	((JobCount *) arg)->n++;
-}
 
 static void
 count_own(void *arg, const char *name, const ZklJobRecord *record)
@@ -141,13 +194,11 @@ count_own(void *arg, const char *name, const ZklJobRecord *record)
 void
 zkl_jobs_check_room(const char *role)
 {
-	JobCount	all = {role, 0};
 	JobCount	own = {role, 0};
 
 	if (superuser_arg(GetSessionUserId()))
 		return;
-	each_directory(count_directory, &all);
-	if (all.n >= ZKL_JOBS_PER_ROLE)
+	if (list_length(find_jobs()) >= ZKL_JOBS_PER_ROLE)
 		zkl_jobs_each(count_own, &own);
 	if (own.n >= ZKL_JOBS_PER_ROLE)
 		ereport(ERROR,

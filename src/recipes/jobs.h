@@ -8,8 +8,9 @@
 #include "recipes/job.h"
 
 /*
- * Calls fn for each job that has a history, in no order; "name" is the job's, in
- * UTF-8.  Waits for ZooKeeper, two reads for each job, one at a time.
+ * Calls fn for each job that has a history, in no order; "name" is the job's, in UTF-8.
+ * What fn allocates is soon gone.  Waits for ZooKeeper, two reads for each job, many
+ * at a time; error 08006 if it does not answer.
  */
 extern void zkl_jobs_each(void (*fn) (void *arg, const char *name,
 									  const ZklJobRecord *record), void *arg);

@@ -77,7 +77,7 @@ my %calls = (
 	request_release => ["zk_request_release('/p/x')"],
 	look => [
 		"count(*) FROM zk_queue('/p/x')", "count(*) FROM zk_queue('/.once/p/x')",
-		"count(*) FROM zk_leader('/p/x')", "count(*) FROM zk_once_history('/p/x')" ]);
+		"count(*) FROM zk_leader('/p/x')" ]);
 my @all = map { @$_ } @calls{ sort keys %calls };
 my $requests;
 
@@ -191,7 +191,10 @@ allowed_ok($alice, "zk_lock('/locks/x')");
 
 grants();
 $root->query("SELECT zk_once('/j/1', key => 'k'); SELECT zk_once('/j/2', key => 'k')");
-my $history = "SELECT string_agg(path, ',' ORDER BY path) FROM zk_once_history() WHERE path ~ '^/j'";
+my $history = "SELECT string_agg(path, ',' ORDER BY path) FROM zk_jobs WHERE path ~ '^/j'";
+is($alice->error($history), '42501', 'zk_jobs: not to everybody');
+is($alice->error('SELECT zk_get_jobs()'), '42501', 'nor is what it calls');
+$root->query('GRANT SELECT ON zk_jobs TO alice');
 is($alice->query($history), '/j/1,/j/2', 'all jobs');
 grants([ '/j', 'alice', 'once' ], [ '/j/2', 'alice', 'look' ]);
 is($alice->query($history), '/j/2', 'those that may be looked at');
@@ -200,7 +203,7 @@ my $monitor = $sessions{monitor};
 is($monitor->query($history), '/j/1,/j/2', 'so do members of pg_monitor');
 allowed_ok($monitor, $_)
   foreach "count(*) FROM zk_queue('/j/1')", "count(*) FROM zk_queue('/.once/j/1')",
-  "count(*) FROM zk_leader('/j/1')", "count(*) FROM zk_once_history('/j/1')";
+  "count(*) FROM zk_leader('/j/1')";
 refused_ok($monitor, "zk_once('/j/1', key => 'k')", 'once', '/j');
 refused_ok($alice, "count(*) FROM zk_queue('/.once/j/1')", 'look', '/j');
 is($alice->query("SELECT zk_once_reset('/j/1')"), 't', 'a job is reset');
