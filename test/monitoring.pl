@@ -3,9 +3,10 @@
 # Every metric is there, each expression of the dashboard has a result, and alerts
 # fire and clear: one server is cut off from ZooKeeper and loses its lock, a
 # session waits long, messages between servers are dropped or are none, a worker ends,
-# a leader goes, an exporter ends.
+# a leader goes, a job does not run, an exporter ends.
 #
-# The rules are those of alerts.yml, with shorter times.  The file for sql_exporter is
+# The rules are those of alerts.yml, with shorter times, and with the limits of jobs that
+# its comment has as examples.  The file for sql_exporter is
 # what its script makes, and its queries return what its metrics name.
 
 use strict;
@@ -83,14 +84,19 @@ sub replaced
 
 append_to_file("$dir/queries.yaml",
 	replaced(slurp_file("$kit/queries.yaml"), 'cache_seconds: \d+' => 'cache_seconds: 1'));
+my $rules = slurp_file("$kit/alerts.yml");
+my ($limits) = $rules =~ /((?: +# +(?:group by .*|or)\n)+)(?= +- record: zklock_job_limit_seconds)/;
+$limits =~ s/^ +# +/          /mg;
 append_to_file(
 	"$dir/alerts.yml",
 	replaced(
-		slurp_file("$kit/alerts.yml"),
+		$rules =~ s/(- record: zklock_job_limit_seconds\n.*\n)/$1$limits/r,
 		'for: \w+' => 'for: 3s',
 		'\[1[05]m\]' => '[30s]',
 		'\[1h\]' => '[10s]',
 		'> 300' => '> 2',
+		'\* 2 \* 3600' => '* 5',
+		'\* 26 \* 3600' => '* 10',
 		'zklock_hold_seconds > 3600' => 'zklock_hold_seconds{path=~".*long"} > 2'));
 my $prometheus = Prometheus->new;
 my ($first, $second) = map {
@@ -146,6 +152,7 @@ $holder->query("SELECT zk_lock('/m/own')");
 my $reserved = $holder->query("SELECT zk_reserve('/m/a', '10 min')");
 $other->query("SELECT zk_lock('/m/b'), zk_unlock('/m/b')");
 $leader->query("SELECT zk_lead('/m/lead')");
+$other->query("SELECT zk_once('/m/key', key => '1')");
 
 # A lock goes from the first server to the second one, which asks for it, and back.
 my @hands = map { $test->session($_) } $one, $two;
@@ -186,7 +193,7 @@ $prometheus->start(
 		'db1:9187' => $first->{address},
 		'db2:9187' => $second->{address}),
 	1);
-is($prometheus->rules, scalar(() = slurp_file("$kit/alerts.yml") =~ /- alert:/g),
+is($prometheus->rules, scalar(() = $rules =~ /- (?:alert|record):/g),
 	'Prometheus has the rules');
 
 # Polls until an expression has that many results.
@@ -226,6 +233,8 @@ foreach my $line (split /\n/, $queries)
 cmp_ok(scalar @metrics, '>', 20, 'the metrics of queries.yaml');
 results_ok('zklock_lock_acquires_total{path="/m/b"}', 1, 'statistics of a lock');
 results_ok('zklock_leadership_leaders == 1', 1, 'a leader');
+results_ok('zklock_job_last_run_timestamp_seconds{path="/m/key", kind="key"} > time() - 600', 2,
+	'each server sees the jobs of both');
 results_ok('zklock_fleet_servers == 2', 2, 'each server sees both');
 results_ok('zklock_health_ok == 1',
 	2 * $test->look($one, 'SELECT count(*) FROM zk_healthcheck()'),
@@ -293,6 +302,21 @@ alerts_ok('a reservation for long', 'ZklockLongHold /m/reserved/long');
 $keeper->query("SELECT zk_cancel_reservation('/m/reserved/long', $token)");
 alerts_ok('is cancelled');
 
+# ---- jobs that do not run: each has its limit, and what runs by key has none
+
+$keeper->query("SELECT zk_once('$_', '1 day')") foreach '/hourly/a', '/nightly', '/on/demand';
+alerts_ok('the limit of some jobs', 'ZklockJobOverdue /hourly/a');
+alerts_ok('that of all others', map { "ZklockJobOverdue $_" } '/hourly/a', '/nightly');
+$keeper->query("SELECT zk_once_reset('/nightly')");
+alerts_ok('one is to run again', 'ZklockJobOverdue /hourly/a');
+alerts_ok('but does not', map { "ZklockJobOverdue $_" } '/hourly/a', '/nightly');
+is($keeper->query("SELECT zk_once('/nightly', '1 day')"), 't', 'it runs');
+alerts_ok('in the end', 'ZklockJobOverdue /hourly/a');
+$keeper->query("SELECT zk_once_purge('0')");
+alerts_ok('no job is known');
+$keeper->query("SELECT zk_once('/m/key', key => '1')");
+results_ok('zklock_job_last_run_timestamp_seconds', 2, 'and one is again');
+
 # ---- messages between servers
 
 $relay->drop('*');
@@ -348,10 +372,12 @@ alerts_ok(
 	'ZklockLapses server2',
 	'ZklockLeaseEnded server2',
 	map { "ZklockNoSession $_" } 'server1', 'server2');
+results_ok('zklock_job_last_run_timestamp_seconds', 0, 'when jobs ran is not known');
 $test->zk->resume;
 ok(wait_for(sub { !grep { /NoSession|LeaseEnded/ } $prometheus->firing }, 'it is back'),
 	'it is back');
 alerts_ok('all is well again');
+results_ok('zklock_job_last_run_timestamp_seconds', 2, 'and known again');
 
 # ---- an exporter ends
 

@@ -1,6 +1,7 @@
 # zk_jobs tells what ran last, when, where, the same on all servers, and to each role
 # what it may look at.  While ZooKeeper is away it raises an error in time, also if that
-# begins in the middle of its reads.  zk_once_purge() removes what has not run for so long, but
+# begins in the middle of its reads, and the exporter's query, which takes a thousand
+# jobs, returns nothing.  zk_once_purge() removes what has not run for so long, but
 # nothing of a job that runs or that somebody waits for, and nothing that it cannot read.
 
 use strict;
@@ -8,6 +9,8 @@ use warnings;
 
 use Test::More;
 
+use Document;
+use PostgreSQL::Test::Utils;
 use TcpProxy;
 use ZklockTest;
 
@@ -82,6 +85,10 @@ is($test->look($two, "SELECT count(*) FROM zk_jobs WHERE path LIKE '/many/%'"),
 
 # ---- ZooKeeper is away, also in the middle
 
+my ($export) =
+  slurp_file(Document->path('monitoring/queries.yaml')) =~ /^zklock_job:\n.*?query: \|\n(.*?)  metrics:/ms;
+my $exported = "SELECT count(*) FROM ($export) AS exported";
+is($s2->query($exported), 102, 'the exporter sees all');
 $s2->query("SET zklock.answer_timeout = '1s'");
 foreach my $middle ('x50[^/0-9]', 'x50/.history', 'x100/.history')
 {
@@ -95,6 +102,8 @@ $test->zk->pause;
 is($s2->error('SELECT count(*) FROM zk_jobs'), '08006', 'ZooKeeper hangs');
 $test->look_until($two, "SELECT state = 'connected' FROM zk_status", 'f', 'which is known in time');
 is($s2->error('SELECT count(*) FROM zk_jobs'), '08006', 'and no reason to show no jobs');
+$s2->query("SET zklock.answer_timeout = '1h'");
+is($s2->query($exported), 0, 'but the exporter does not wait at all');
 $test->zk->resume;
 $test->wait_connected($_) foreach $one, $two;
 $s2->query('RESET zklock.answer_timeout');
@@ -147,6 +156,12 @@ is($job->query("SELECT zk_once('/full/job1', key => 'k2')"), 't', 'its jobs go o
 is($job->query("SELECT zk_once('/full/ops1', key => 'k2')"), 't', 'and so do those of others');
 is($ops->query("SELECT zk_once('/full/ops11', key => 'k')"), 't', 'other roles make more');
 is($s1->query("SELECT zk_once('/full/super', key => 'k')"), 't', 'and superusers');
+
+# More than the exporter takes: those are missing that ran last.
+is($s1->query("SELECT string_agg(path, ' ' ORDER BY path) FROM zk_jobs"
+		  . " WHERE path NOT IN (SELECT path FROM ($export) AS exported)"),
+	'/full/ops1 /full/ops11 /full/super', 'the exporter has a thousand');
+is($ops->query($exported), 1000, 'also as another role');
 
 is($job->query("SELECT zk_once_purge('0')"), 1000, 'the role makes room');
 is($job->query("SELECT zk_once('/full/job1001', key => 'k')"), 't', 'and has it');
