@@ -78,7 +78,6 @@ zkl_ask_fail(const PGresult *result)
 	int			status = ZKL_RUN_UNAVAILABLE;
 	size_t		i;
 
-	zkl_options_say("%s", zkl_ask_words(result));
 	for (i = 0; i < sizeof(meanings) / sizeof(*meanings); i++)
 	{
 		if (!zkl_ask_has_sqlstate(result, meanings[i].sqlstate))
@@ -86,6 +85,8 @@ zkl_ask_fail(const PGresult *result)
 		status = meanings[i].status;
 		break;
 	}
+	if (status != ZKL_RUN_BUSY || !zkl_options_is_quiet())
+		zkl_options_say("%s", zkl_ask_words(result));
 	zkl_ask_leave(status);
 }
 

@@ -138,7 +138,7 @@ get_token(void)
 		return;
 	}
 	PQclear(result);
-	if (!options->quiet)
+	if (!zkl_options_is_quiet())
 		say_who_has_it(may_wait ? "waits for" : "could not get");
 	if (!may_wait)
 		zkl_ask_leave(ZKL_RUN_BUSY);

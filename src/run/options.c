@@ -2,7 +2,7 @@
  * options.c
  *	  The command line of zklock-run.
  *
- * Owns nothing.  What PostgreSQL can check, such as intervals for it, it checks.
+ * Owns whether it is quiet.  What PostgreSQL can check, such as intervals for it, it checks.
  */
 #include <ctype.h>
 #include <getopt.h>
@@ -15,6 +15,8 @@
 #include "wire/version.h"
 
 #define DEFAULT_GRACE_MS	10000
+
+static bool is_quiet = false;
 
 static const char help[] =
 "zklock-run runs a program while it has a distributed lock.\n"
@@ -31,7 +33,7 @@ static const char help[] =
 "      --at-most=TIME       end the program after that time\n"
 "      --grace=TIME         time between SIGTERM and SIGKILL (default: 10s, or if\n"
 "                           the lock cannot be kept, a 24th of the session timeout)\n"
-"      --quiet              say nothing of others that have the lock\n"
+"      --quiet              say nothing if others have the lock or the period\n"
 "  -h, --host=HOST, -p, --port=PORT, -U, --username=NAME, -d, --dbname=DBNAME\n"
 "                           connection, as for psql\n"
 "  -V, --version, -?, --help\n"
@@ -54,6 +56,12 @@ zkl_options_say(const char *format,...)
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	fprintf(stderr, "zklock-run: %s\n", line);
+}
+
+bool
+zkl_options_is_quiet(void)
+{
+	return is_quiet;
 }
 
 static void refuse(const char *message, const char *what) __attribute__((noreturn));
@@ -151,7 +159,7 @@ take_option(ZklRunOptions *o, int option, char *argument)
 			o->grace_ms = o->lost_grace_ms = read_time("grace", argument);
 			break;
 		case QUIET:
-			o->quiet = true;
+			is_quiet = true;
 			break;
 		case 'h':
 			o->host = argument;

@@ -36,7 +36,6 @@ typedef struct ZklRunOptions
 	int64_t		grace_ms;		/* behind --at-most */
 	int64_t		lost_grace_ms;	/* when the lock cannot be kept; -1: the
 								 * default */
-	bool		quiet;
 } ZklRunOptions;
 
 /* Exits with 0 for --help and --version, with ZKL_RUN_USAGE if they make no sense. */
@@ -44,5 +43,8 @@ extern ZklRunOptions zkl_options_read(int argc, char **argv);
 
 /* Writes a line to standard error. */
 extern void zkl_options_say(const char *format,...) __attribute__((format(printf, 1, 2)));
+
+/* Whether nothing is to be said if others have the lock, or the period */
+extern bool zkl_options_is_quiet(void);
 
 #endif							/* ZKL_RUN_OPTIONS_H */

@@ -46,7 +46,7 @@ is_due(void)
 	due = PQgetvalue(result, 0, 1)[0] == 't';
 	PQclear(result);
 	PQclear(zkl_ask_or_leave(options.at_least_once ? "ROLLBACK" : "COMMIT", 0, NULL));
-	if (!due)
+	if (!due && !zkl_options_is_quiet())
 		zkl_options_say("another run of \"%s\" has this period", options.lock);
 	return due;
 }

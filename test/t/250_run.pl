@@ -86,6 +86,9 @@ is("$status|$out$err", '75|', '--quiet: and says nothing');
 unlike(slurp_file($one->logfile), qr/ERROR:  .*"\/run"/, 'which is no error in the log');
 ($status, $out, $err) = run_it($one, '--timeout=300ms', '/run', '--', 'true');
 is($status, 75, '--timeout: nor in that time');
+like($err, qr/could not acquire distributed lock "\/run" within 300 ms/, 'it says so');
+($status, $out, $err) = run_it($one, '--timeout=300ms', '--quiet', '/run', '--', 'true');
+is("$status|$out$err", '75|', '--quiet: and says nothing');
 my $waiter = start($one, '/run', '--', job('waiter', 0.1));
 $test->wait_waiting($one, '/run', 1);
 $test->look_until($one,
@@ -125,6 +128,8 @@ is($status, 1, '--once: it runs');
 ($status, $out, $err) = run_it($two, '--once=1 day', '/once', '--', 'true');
 is($status, 0, 'not again, anywhere, in that period');
 like($err, qr{another run of "/once" has this period}, 'it says so');
+($status, $out, $err) = run_it($two, '--once=1 day', '--quiet', '/once', '--', 'true');
+is("$status|$out$err", '0|', '--quiet: and says nothing');
 my @least = ('--once=1 day', '--guarantee=at_least_once', '/least', '--');
 ($status) = run_it($one, @least, 'sh', '-c', 'exit 3');
 is($status, 3, 'at_least_once: a run that fails');
