@@ -6,7 +6,7 @@
  *
  * The lock is a reservation, which outlasts the connection: so the program goes on while
  * zklock-run connects again.  A statement renews it every twelfth of the session
- * timeout, and is answered when ZooKeeper has just confirmed it.  The next one tells for
+ * timeout, or without a pause while ZooKeeper does not answer, and is answered when ZooKeeper has just confirmed it.  The next one tells for
  * how long nobody else can have the lock.  That time counts from when the statement was
  * sent: an answer that comes late makes it no longer.  Then the program must be dead,
  * whatever has become of the server and of zklock-run: guard.c sees to that.
@@ -39,7 +39,7 @@ typedef enum
 } Asked;
 
 static Asked asked = NOTHING;
-static int64_t renewed_at;		/* the last renewal was sent, or answered */
+static int64_t renew_at;		/* the next renewal is due */
 static int64_t sent_at;			/* the question */
 static int64_t sure_until;
 static bool gone = false;		/* nothing is left to renew */
@@ -177,7 +177,7 @@ send_renewal(void)
 {
 	const char *values[] = {options->lock, token, duration};
 
-	renewed_at = zkl_clock_ms();
+	renew_at = zkl_clock_ms() + timeout_ms / 12;
 	asked = RENEWAL;
 	zkl_server_ask("SELECT NULLIF(zk_renew_reservation($1, $2, $3), false)", 3, values);
 }
@@ -221,7 +221,7 @@ take_answer_of_holding(PGresult *result)
 		take_loss();
 	else if (answered == RENEWAL)
 	{
-		renewed_at = zkl_clock_ms();
+		renew_at = zkl_clock_ms() + timeout_ms / 12;
 		if (zkl_server_is_ready())
 			send_question();
 	}
@@ -231,6 +231,13 @@ take_answer_of_holding(PGresult *result)
 
 		sure_until = sent_at + earliest(sure_ms, duration_ms) - timeout_ms / 24;
 		set_deadlines();
+
+		/*
+		 * ZooKeeper is late to confirm the lock.  The next renewal waits in
+		 * the server until it does, so the program learns of it at once.
+		 */
+		if (sure_ms < timeout_ms / 2)
+			renew_at = sent_at;
 	}
 	PQclear(result);
 }
@@ -253,9 +260,9 @@ zkl_holding_keep(void)
 	next = zkl_guard_enforce();
 	if (!gone && asked == NOTHING && zkl_server_is_ready())
 	{
-		if (zkl_clock_ms() >= renewed_at + timeout_ms / 12)
+		if (zkl_clock_ms() >= renew_at)
 			send_renewal();
-		next = earliest(next, renewed_at + timeout_ms / 12);
+		next = earliest(next, renew_at);
 	}
 	else
 		next = earliest(next, zkl_clock_ms() + timeout_ms / 16);

@@ -5,6 +5,7 @@
 #	$jobs->begins('first');
 #	kill 'KILL', $run->pid;
 #	is($run->status, 'signal 9');
+#	$run->deadline - clock_gettime(CLOCK_BOOTTIME);	# its program has so many seconds
 #
 # A job writes a line every 10 ms, with the time of a clock that all have in common.
 # One whose name has "stubborn" in it does not end at SIGTERM, but writes that down.
@@ -141,6 +142,31 @@ package LockedProgram::Run;
 sub pid { return $_[0]{pid}; }
 sub out { return ${ $_[0]{out} }; }
 sub err { return ${ $_[0]{err} }; }
+
+# When the program is told to end if the lock is not renewed, in seconds of CLOCK_BOOTTIME:
+# what its guards go by, as the first thing in the memory that they share with zklock-run
+# (guard.c).  0 while there is none.
+sub deadline
+{
+	my ($self) = @_;
+
+	$self->{shared} //= $self->_shared_memory // return 0;
+	open my $memory, '<:raw', '/proc/' . $self->pid . '/mem' or return 0;
+	my $bytes = '';
+	sysseek $memory, $self->{shared}, 0;
+	sysread $memory, $bytes, 8;
+	return length $bytes == 8 ? unpack('q', $bytes) / 1000 : 0;
+}
+
+sub _shared_memory
+{
+	my ($self) = @_;
+
+	open my $maps, '<', '/proc/' . $self->pid . '/maps' or return undef;
+	my ($place) = map { /^([0-9a-f]+)-\S+ rw-s .*\/dev\/zero/ } <$maps>;
+	no warnings "portable";
+	return defined $place ? hex $place : undef;
+}
 
 # Takes in what it has said so far.
 sub look
