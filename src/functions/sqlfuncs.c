@@ -245,12 +245,13 @@ read_reservation(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo)
 	request->is_try = zkl_acquire_is_try(is_try, request->timeout_ms);
 }
 
+/* "once": what the role has reserved is an error, in place of a wait for its end. */
 static int64
-reserve_or_raise(ZklLockRequest *request)
+reserve_or_raise(ZklLockRequest *request, bool once)
 {
 	int64		token;
 
-	if (!zkl_reservation_make(request, true, &token))
+	if (!zkl_reservation_make(request, once, &token))
 		raise_timed_out(request);
 	return token;
 }
@@ -261,7 +262,7 @@ zkl_sql_reserve(PG_FUNCTION_ARGS)
 	ZklLockRequest request;
 
 	read_reservation(&request, false, fcinfo);
-	PG_RETURN_INT64(reserve_or_raise(&request));
+	PG_RETURN_INT64(reserve_or_raise(&request, true));
 }
 
 Datum
@@ -287,7 +288,7 @@ zkl_sql_await_reservation(PG_FUNCTION_ARGS)
 
 	read_reservation(&request, false, fcinfo);
 	request.keeps_snapshot = zkl_snapshot_give_up(fcinfo);
-	token = Int64GetDatum(reserve_or_raise(&request));
+	token = Int64GetDatum(reserve_or_raise(&request, false));
 	zkl_snapshot_regain();
 	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");

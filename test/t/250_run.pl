@@ -109,6 +109,13 @@ $killed->{harness}->finish;
 $test->wait_waiting($one, '/run', 1);
 $holder->query("SELECT zk_unlock('/run')");
 is($waiter->status, 0, 'it has waited, and run');
+my $own = start($one, '/run', '--', job('own', 60));
+begins('own');
+$waiter = start($one, '/run', '--', 'true');
+$test->wait_waiting($one, '/run', 1);
+kill 'TERM', $own->pid;
+$own->status;
+is($waiter->status, 0, 'it waits for a program of the same role and server, too');
 
 # ---- signals, and the end of time
 
