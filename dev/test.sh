@@ -32,8 +32,9 @@ if [ "${1:-}" = --keep ]; then
 	shift
 fi
 # TAP files that "dev/test.sh" leaves out, and "full" and "tap" run: procedures of the
-# documents, as other files test each of their steps, and a long storm.
-full_files=(230_moving 231_credentials 232_backups 233_operations 245_deadlock_storm 254_pg_cron)
+# documents, as other files test each of their steps, a long storm, and a long crowd.
+full_files=(230_moving 231_credentials 232_backups 233_operations 245_deadlock_storm
+	248_run_crowd 254_pg_cron)
 left_out=()
 all="format includes unit sim makefile chaos tap regress isolation"
 full_only="tools package containers tls monitoring patroni valgrind"	# each is skipped if what it needs is not there
@@ -477,6 +478,7 @@ heavy=$((slots < 3 ? slots : 3))
 slots_of() {
 	case $1 in
 	021_storm | 050_requests | 051_many_waiters | 160_masses | 244_deadlock_costs | 245_deadlock_storm) echo $heavy ;;
+	248_run_crowd) echo "$slots" ;;	# nothing beside it would be in time
 	*) echo 1 ;;
 	esac
 }
