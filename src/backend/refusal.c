@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 #include "shared/deadlocks.h"
 #include "shared/gate.h"
+#include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
 #include "utils/acl.h"
@@ -49,7 +50,7 @@ static const ZkAnswer answers[] = {
 	"A directory above the lock does not exist.", NULL},
 	{-102, ERRCODE_INSUFFICIENT_PRIVILEGE, "NOAUTH",
 		"An access control list denies this server access.",
-	"Check \"zklock.auth_file\" and the access control lists below \"zklock.root\"."},
+	"Compare \"zklock.auth_file\" with the other servers'.  The check \"access control\" of zk_healthcheck() names servers and locks with other ones."},
 	{-103, ERRCODE_OBJECT_IN_USE, "BADVERSION",
 	"Another client keeps writing to the same znode.", NULL},
 	{-108, ERRCODE_WRONG_OBJECT_TYPE, "NOCHILDRENFOREPHEMERALS",
@@ -105,16 +106,32 @@ zkl_refusal_answer_text(int32 zkrc)
 					answer->name, zkrc, answer->detail);
 }
 
-void
-zkl_refusal_raise_zookeeper(const char *message, const char *name, int32 zkrc)
+/* "where": more for the detail */
+static void
+raise_answer(const char *message, const char *name, int32 zkrc, const char *where)
 {
 	const ZkAnswer *answer = find_answer(zkrc);
 
 	ereport(ERROR,
 			(errcode(answer->sqlstate),
 			 errmsg(message, name),
-			 errdetail("%s", zkl_refusal_answer_text(zkrc)),
+			 errdetail("%s%s", zkl_refusal_answer_text(zkrc), where),
 			 answer->hint ? errhint("%s", answer->hint) : 0));
+}
+
+void
+zkl_refusal_raise_zookeeper(const char *message, const char *name, int32 zkrc)
+{
+	raise_answer(message, name, zkrc, "");
+}
+
+/* A lock's directory has its name. */
+static void
+raise_answer_about_lock(const char *message, const char *name, int32 zkrc)
+{
+	raise_answer(message, name, zkrc, zkrc != ZKL_RC_NOAUTH ? "" :
+				 psprintf("  It is about znode \"%s%s\", or one above or below it.",
+						  zkl_root, name));
 }
 
 void
@@ -133,12 +150,12 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 					 errhint("Acquire the lock in exclusive mode from the start, or release the shared lock first.")));
 			break;
 		case ZKL_ERROR_PARENTS:
-			zkl_refusal_raise_zookeeper("could not create the directory of distributed lock \"%s\"",
-										name, zkrc);
+			raise_answer_about_lock("could not create the directory of distributed lock \"%s\"",
+									name, zkrc);
 			break;
 		case ZKL_ERROR_ZOOKEEPER:
-			zkl_refusal_raise_zookeeper("could not access distributed lock \"%s\"",
-										name, zkrc);
+			raise_answer_about_lock("could not access distributed lock \"%s\"",
+									name, zkrc);
 			break;
 		case ZKL_ERROR_SESSION_EXPIRED:
 		case ZKL_ERROR_NODE_DELETED:
