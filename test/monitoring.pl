@@ -94,6 +94,7 @@ append_to_file(
 		'for: \w+' => 'for: 3s',
 		'\[1[05]m\]' => '[30s]',
 		'\[1h\]' => '[10s]',
+		'check!~"' => 'check!~"zookeeper version|', # of old ones it always fires
 		'> 300' => '> 2',
 		'\* 2 \* 3600' => '* 5',
 		'\* 26 \* 3600' => '* 10',
@@ -236,8 +237,8 @@ results_ok('zklock_leadership_leaders == 1', 1, 'a leader');
 results_ok('zklock_job_last_run_timestamp_seconds{path="/m/key", kind="key"} > time() - 600', 2,
 	'each server sees the jobs of both');
 results_ok('zklock_fleet_servers == 2', 2, 'each server sees both');
-results_ok('zklock_health_ok == 1',
-	2 * $test->look($one, 'SELECT count(*) FROM zk_healthcheck()'),
+results_ok('zklock_health_ok{check!="zookeeper version"} == 1',
+	2 * $test->look($one, 'SELECT count(*) - 1 FROM zk_healthcheck()'),
 	'all checks are ok');
 results_ok('sum(zklock_locks_held) == 3', 1, 'what is held, and reserved');
 my %seen = map { $_ => 1 } $prometheus->names;

@@ -36,7 +36,7 @@ errand_context(void *name)
 }
 
 /*
- * An errand in a segment of its own; GET or LIST: of up to ZKL_ERRAND_READS children,
+ * An errand in a segment of its own; GET, LIST or RIGHTS: of up to ZKL_ERRAND_READS children,
  * with room for so many bytes of each
  */
 static ZklErrand *
@@ -224,7 +224,7 @@ zkl_errand_next(const ZklErrand *listing, const char *name)
 
 /* ---- many reads ---- */
 
-#define LEAST_ROOM	((Size) 4096)	/* for the names in a directory */
+#define LEAST_ROOM	((Size) 4096)	/* for the names in a directory, or rights */
 
 typedef struct
 {
@@ -241,7 +241,7 @@ static void
 give_answer(const Reading *reading, int number, bool alone, Size room,
 			ZklErrandAnswer *answer)
 {
-	bool		cut = answer->size > room && reading->kind == ZKL_ERRAND_LIST;
+	bool		cut = answer->size > room && reading->kind != ZKL_ERRAND_GET;
 
 	if ((cut && answer->size <= ZKL_LONGEST_LISTING) ||
 		(answer->rc == ZKL_RC_UNKNOWN && !alone))

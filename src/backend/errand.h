@@ -86,7 +86,7 @@ typedef void (*ZklReadingTaker) (void *arg, int number,
 								 const ZklErrandAnswer *answer);
 
 /*
- * GET or LIST: reads children of a directory, or itself where the name is NULL, and
+ * GET, LIST or RIGHTS: reads children of a directory, or itself where the name is NULL, and
  * calls "take" with each answer, in the order of the names.  A znode that cannot
  * be read is no error, but 08006 is raised if ZooKeeper does not answer.
  */

@@ -13,6 +13,7 @@
 
 #include "backend/refusal.h"
 #include "backend/text.h"
+#include "functions/checkrow.h"
 #include "functions/peercheck.h"
 #include "lib/stringinfo.h"
 #include "shared/boottime.h"
@@ -21,7 +22,6 @@
 #include "shared/settings.h"
 
 #define LEAST_UNANSWERED	5	/* so many asks in a row are no accident */
-#define MOST_NAMES			5	/* that one sentence has */
 
 typedef struct
 {
@@ -153,23 +153,15 @@ find_those(List *peers, PeerFault fault, const Peer *own)
 static void
 add_sentence(StringInfo faults, const char *what, List *peers)
 {
+	List	   *names = NIL;
 	ListCell   *cell;
-	int			n = 0;
 
 	if (peers == NIL)
 		return;
-	appendStringInfo(faults, "%s%s: ", faults->len > 0 ? "  " : "", what);
 	foreach(cell, peers)
-	{
-		const Peer *peer = lfirst(cell);
-
-		if (n++ == MOST_NAMES)
-			break;
-		appendStringInfo(faults, "%s\"%s\"", n > 1 ? ", " : "", peer->name);
-	}
-	if (n > MOST_NAMES)
-		appendStringInfo(faults, " and %d more", list_length(peers) - MOST_NAMES);
-	appendStringInfoChar(faults, '.');
+		names = lappend(names, unconstify(char *, ((const Peer *) lfirst(cell))->name));
+	appendStringInfo(faults, "%s%s: %s.", faults->len > 0 ? "  " : "", what,
+					 zkl_checkrow_names(names));
 }
 
 static const Peer *

@@ -31,6 +31,7 @@ typedef enum ZklErrandKind
 {
 	ZKL_ERRAND_GET,
 	ZKL_ERRAND_LIST,
+	ZKL_ERRAND_RIGHTS,			/* the access control list */
 	ZKL_ERRAND_AWAIT,			/* LIST, once it is not as known; or the time
 								 * is over */
 	ZKL_ERRAND_SET,
@@ -59,14 +60,16 @@ typedef struct ZklErrandAnswer
 	uint32		nchildren;
 	Size		size;			/* of the bytes; they are whole if they fit */
 	char		bytes[FLEXIBLE_ARRAY_MEMBER];	/* GET: the data; LIST, AWAIT:
-												 * names, each with its NUL */
+												 * names, each with its NUL;
+												 * RIGHTS: the same of strings
+												 * permissions:scheme:id */
 } ZklErrandAnswer;
 
 typedef struct ZklErrand
 {
 	dsm_handle	handle;			/* of the segment */
-	uint32		n;				/* paths and answers: 1, unless it is GET or
-								 * LIST */
+	uint32		n;				/* paths and answers: 1, unless it is GET,
+								 * LIST or RIGHTS */
 	Size		room;			/* for the bytes of each answer */
 	Size		paths_size;		/* see zkl_errand_layout_paths */
 
@@ -126,7 +129,9 @@ zkl_errand_layout_paths(ZklErrand *errand)
 static inline bool
 zkl_errand_layout_is_read(const ZklErrand *errand)
 {
-	return errand->kind == ZKL_ERRAND_GET || errand->kind == ZKL_ERRAND_LIST;
+	return errand->kind == ZKL_ERRAND_GET ||
+		errand->kind == ZKL_ERRAND_LIST ||
+		errand->kind == ZKL_ERRAND_RIGHTS;
 }
 
 /* Whether it changes a znode, so that it must not be sent twice unseen */

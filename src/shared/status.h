@@ -8,6 +8,7 @@
 
 #include "datatype/timestamp.h"
 #include "znode/zkapi.h"
+#include "znode/znode.h"
 
 /* zk_status.state */
 typedef enum ZklWorkerState
@@ -59,6 +60,8 @@ typedef struct ZklStatus
 	uint32		timeout_ms;		/* negotiated; 0: not known */
 	uint32		timeout_asked_ms;	/* when the session was begun */
 	TimestampTz session_since;	/* 0: no session yet */
+	char		zookeeper_version[16];	/* of the server of the last
+										 * connection; empty: not told */
 	int			worker_pid;		/* 0: none */
 	int			worker_procno;
 	int			session_pid;	/* 0: none */
@@ -67,6 +70,9 @@ typedef struct ZklStatus
 	uint32		link_protocol;	/* likewise; 0: not known */
 	ZklTlsStatus tls;			/* of the last connection */
 	uint32		access;			/* ZklAccess: likewise */
+	char		refused[ZKL_MAX_NAME + 1];	/* the last lock, in UTF-8, to
+											 * which an access control list
+											 * denied access; empty: none */
 	uint32		fleet_generation;	/* the last one in which it was decided
 									 * whether there is a clone */
 	bool		clone;			/* there is: see worker/fleet_entry.c */

@@ -117,6 +117,13 @@ fail_request(int slotno, const ZklAction *action)
 		zkl_report_deadlock(slotno, action->reason);
 		error = ZKL_ERROR_DEADLOCK;
 	}
+	if (action->rc == ZKL_RC_NOAUTH)
+	{
+		ZklSlot		slot;
+
+		zkl_slot_copy(slotno, &slot);
+		zkl_identity_note_refused(slot.s_request.path);
+	}
 	zkl_worker_slot_fail(slotno, error, action->rc);
 }
 

@@ -14,6 +14,7 @@
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/lease.h"
+#include "shared/release.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
@@ -148,28 +149,15 @@ is_news(const char *text)
 	return true;
 }
 
-/* Releases from 3.9.4 on are not known to lose writes. */
-static bool
-loses_writes(const char *version)
-{
-	int			major,
-				minor,
-				patch;
-
-	if (sscanf(version, "%d.%d.%d", &major, &minor, &patch) != 3)
-		return false;
-	return major < 3 || (major == 3 && (minor < 9 || (minor == 9 && patch < 4)));
-}
-
 void
 zkl_diagnosis_check_version(const char *version, const char *host)
 {
-	if (!loses_writes(version) || !is_news(psprintf("%s %s", host, version)))
+	if (!zkl_release_loses_writes(version) || !is_news(psprintf("%s %s", host, version)))
 		return;
 	ereport(LOG,
 			(errmsg("ZooKeeper server \"%s\" has version %s", host, version),
-			 errdetail("Releases before 3.9.4 lose writes that they have acknowledged if members of the ensemble end and start in quick succession.  Then a lock can have two holders."),
-			 errhint("Upgrade to ZooKeeper 3.9.4 or later, or rely on fencing tokens.")));
+			 errdetail(ZKL_RELEASE_FAULT),
+			 errhint(ZKL_RELEASE_ADVICE)));
 }
 
 /* ---- the lease ends under held locks ---- */

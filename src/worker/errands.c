@@ -375,6 +375,9 @@ begin_errand(ZklTask *task)
 		case ZKL_ERRAND_GET:
 			send_reads(errand, ZKL_SEND_GET);
 			break;
+		case ZKL_ERRAND_RIGHTS:
+			send_reads(errand, ZKL_SEND_GET_ACL);
+			break;
 		case ZKL_ERRAND_SET:
 			send_write(errand, ZKL_MULTI_SET);
 			break;

@@ -250,6 +250,7 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 	status->timeout_ms = session->timeout_ms;
 	status->connects++;
 	strlcpy(status->server, server, sizeof(status->server));
+	status->zookeeper_version[0] = '\0';
 	session->generation = status->generation;
 	zkl_status_end();
 
@@ -282,6 +283,24 @@ zkl_identity_note_security(const ZklTlsStatus *tls, uint8 access)
 
 	status->tls = *tls;
 	status->access = access;
+	zkl_status_end();
+}
+
+void
+zkl_identity_note_release(const char *version)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	strlcpy(status->zookeeper_version, version, sizeof(status->zookeeper_version));
+	zkl_status_end();
+}
+
+void
+zkl_identity_note_refused(const char *path)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	strlcpy(status->refused, path, sizeof(status->refused));
 	zkl_status_end();
 }
 

@@ -64,6 +64,12 @@ extern void zkl_identity_note_program(const char *version, size_t length,
 /* TLS of the new connection, and its ZklAccess */
 extern void zkl_identity_note_security(const ZklTlsStatus *tls, uint8 access);
 
+/* The version of the ZooKeeper server of this connection */
+extern void zkl_identity_note_release(const char *version);
+
+/* An access control list has denied access to the lock with that path. */
+extern void zkl_identity_note_refused(const char *path);
+
 /* Records the numbers of the heartbeat nodes: the last one tried, the one in use. */
 extern void zkl_identity_record_chain(uint32 chain, uint32 in_use);
 

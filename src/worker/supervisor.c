@@ -342,9 +342,11 @@ static void
 take_version(ZklWireReader *body)
 {
 	uint32_t	length;
-	const char *version = zkl_wire_get_string(body, &length);
+	const char *text = zkl_wire_get_string(body, &length);
+	const char *version = pnstrdup(text, length);
 
-	zkl_diagnosis_check_version(pnstrdup(version, length), current_host);
+	zkl_identity_note_release(version);
+	zkl_diagnosis_check_version(version, current_host);
 }
 
 void

@@ -23,6 +23,7 @@ import pipedprogram
 DIRECTIONS = ("up", "down")
 CHUNK = 65536
 LARGEST_FRAME = 16 * 1024 * 1024
+RELEASE = re.compile(rb"(Zookeeper version: )[0-9.]+")
 QUEUE_LENGTH = 1000
 
 
@@ -234,6 +235,8 @@ class Connection:
                     return
                 elif len(frame) >= 20 and frame[4:8] in self.answers:
                     frame = self.answers.pop(frame[4:8]).frame(frame)
+                elif route.release is not None:
+                    frame = RELEASE.sub(route.release, frame)
                 route.bytes[direction] += len(frame)
                 left = route.cut[direction]
                 if left is not None and len(frame) >= left:
@@ -313,6 +316,7 @@ class Route:
         self.code = self.answers_left = self.answered = 0
         self.carry_out = False
         self.catching = None
+        self.release = None
         self.server = None
         self.port = 0
         self.accepted = self.cuts = self.lost = self.caught = 0
@@ -417,6 +421,10 @@ class Control:
     async def do_greet(self, pattern, seconds):
         for route in self.named(pattern):
             route.greeting = seconds
+
+    async def do_release(self, pattern, release):
+        for route in self.named(pattern):
+            route.release = b"\\g<1>" + release.encode()
 
     async def do_reset(self, pattern):
         ended = 0
