@@ -58,7 +58,7 @@ count_used_slots(int *used, int *held)
 		ZklSlotState state = zkl_slot_peek(i);
 
 		*used += state != ZKL_SLOT_FREE && state != ZKL_SLOT_CACHED;
-		*held += state == ZKL_SLOT_GRANTED;
+		*held += zkl_slot_is_relied_on(i);
 	}
 }
 

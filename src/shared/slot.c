@@ -69,6 +69,18 @@ zkl_slot_is_reserved(const ZklSlot *slot)
 }
 
 bool
+zkl_slot_is_relied_on(int slotno)
+{
+	ZklSlotState state = zkl_slot_peek(slotno);
+	ZklSlot		slot;
+
+	if (state != ZKL_SLOT_RELEASED)
+		return state == ZKL_SLOT_GRANTED;
+	zkl_slot_copy(slotno, &slot);
+	return zkl_slot_is_reserved(&slot);
+}
+
+bool
 zkl_slot_is_lost_reservation(const ZklSlot *slot)
 {
 	return zkl_slot_is_lost_kept(slot) && slot->s_lost_until > zkl_boottime_ms();

@@ -352,6 +352,9 @@ extern const char *zkl_slot_lifetime_name(const ZklSlot *slot);
 /* Whether it has a reservation whose time is not over, by a copy of the slot */
 extern bool zkl_slot_is_reserved(const ZklSlot *slot);
 
+/* Whether somebody relies on its lease: a session that holds it, or a reservation */
+extern bool zkl_slot_is_relied_on(int slotno);
+
 /* Whether a reservation, or any lock that is kept, was lost before its time was over */
 static inline bool
 zkl_slot_is_lost_kept(const ZklSlot *slot)

@@ -162,17 +162,6 @@ zkl_diagnosis_check_version(const char *version, const char *host)
 
 /* ---- the lease ends under held locks ---- */
 
-static bool
-is_reserved(int slotno)
-{
-	ZklSlot		slot;
-
-	if (zkl_slot_peek(slotno) != ZKL_SLOT_RELEASED)
-		return false;
-	zkl_slot_copy(slotno, &slot);
-	return zkl_slot_is_reserved(&slot);
-}
-
 static int
 count_held_locks(void)
 {
@@ -180,7 +169,7 @@ count_held_locks(void)
 	int			i;
 
 	for (i = 0; i < zkl_control->ctl_nrequests; i++)
-		n += zkl_slot_peek(i) == ZKL_SLOT_GRANTED || is_reserved(i);
+		n += zkl_slot_is_relied_on(i);
 	return n;
 }
 

@@ -150,6 +150,8 @@ is($test->look($one, 'SELECT * FROM zk_version()'),
 # ---- without ZooKeeper
 
 $s->query("SELECT zk_lock('/h/held')");
+my $token = $s->query("SELECT zk_reserve('/h/reserved', '10 min')");
+like(detail($one, 'lease'), qr/^Locks held: 2\./, 'a reservation is held, too');
 $test->zk->pause;
 $test->look_until($one, 'SELECT state FROM zk_status', 'disconnected', 'an outage');
 is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck() WHERE ok IS NULL'),
@@ -184,7 +186,7 @@ is($elsewhere, 'Not known: see "connected".', 'and the others where');
 $test->zk->resume;
 bad_ok($one, '', 'which is soon over');
 $monitor->close;
-$s->query('SELECT zk_unlock_all()');
+$s->query("SELECT zk_unlock_all(), zk_cancel_reservation('/h/reserved', $token)");
 $s->close;
 
 # ---- hosts that are not there, beside one that is
