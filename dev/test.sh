@@ -289,9 +289,12 @@ test_makefile() {
 	SOURCES=$work/src run_tap makefile "$work" perl "$work/src/test/makefile.pl"
 }
 
-# The exporter's queries and Prometheus' rules, with the real programs
+# The exporter's queries and Prometheus' rules, with the real programs; and incidents
 test_monitoring() {
-	run_tap_file monitoring monitoring "$work/src/test/monitoring.pl"
+	local name
+	for name in monitoring incidents; do
+		! is_wanted "$name" || run_tap_file monitoring "$name" "$work/src/test/$name.pl"
+	done
 }
 
 # A cluster of the real Patroni
