@@ -158,6 +158,7 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 									name, zkrc);
 			break;
 		case ZKL_ERROR_SESSION_EXPIRED:
+		case ZKL_ERROR_WORKER_ENDED:
 		case ZKL_ERROR_NODE_DELETED:
 		case ZKL_ERROR_BROKEN:
 		case ZKL_ERROR_UNREADABLE:

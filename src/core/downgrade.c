@@ -40,13 +40,6 @@ zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 		r->broken || !zkl_dialect_shares(r->lock->dialect) ||
 		(leaning != NULL && leaning->mode == ZKL_EXCLUSIVE))
 		return;
-
-	/* The previous worker may have begun a downgrade that this one finds. */
-	if (m->connection.state != ZKL_CONNECTION_READY)
-	{
-		zkl_downgrade_unknown(r);
-		return;
-	}
 	zkl_write_pend(m, &r->downgrade.write, &zkl_downgrade_change, ZKL_RANK_CHANGE);
 }
 

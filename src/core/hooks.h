@@ -22,8 +22,6 @@ struct ZklWing
 	void	   *(*begin) (ZklManager *m);
 	void		(*end) (void *wing);
 
-	/* After a restart there is a session to come back to. */
-	void		(*attached) (void *wing);
 
 	/* ---- requests ---- */
 

@@ -7,9 +7,9 @@
  *
  * A request keeps its slot until its node is known to be gone, so there should
  * be no such nodes.  But a single one would block all others until the session
- * ends.  Four paths lead here.  A worker walks once through all directories
- * below the root, one question at a time: after a restart, as it then knows only
- * what the slots say, and when ZooKeeper has lost deletes, or may have.  If a
+ * ends.  Four paths lead here.  When ZooKeeper has lost deletes, or may have, a
+ * worker walks once through all directories below the root, one question at a
+ * time.  If a
  * request has to wait behind a node, it looks whose node that is (reads_reply.c).
  * And if a node whose id this manager made is in the way of a try or of a permit,
  * that node is looked at (probe.c, decide.c).  A wing can have it look at a znode

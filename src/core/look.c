@@ -258,12 +258,6 @@ zkl_look_mark_breaks(const ZklRequest *r, const ZklReply *reply)
 }
 
 void
-zkl_look_mark_restore(ZklRequest *r, int64_t zxid)
-{
-	r->asked.zxid = zxid;
-}
-
-void
 zkl_look_mark_new_node(ZklRequest *r)
 {
 	r->asked.early = false;

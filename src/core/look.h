@@ -73,9 +73,6 @@ extern void zkl_look_send(ZklManager *m);
 /* Whether an operator breaks the lock; reply answers a get of r's node. */
 extern bool zkl_look_mark_breaks(const ZklRequest *r, const ZklReply *reply);
 
-/* A restarted worker finds that the holder was told of this write. */
-extern void zkl_look_mark_restore(ZklRequest *r, int64_t zxid);
-
 /* r gets another node, which bears no mark. */
 extern void zkl_look_mark_new_node(ZklRequest *r);
 

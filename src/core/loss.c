@@ -38,11 +38,6 @@ zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure)
 				tell_loss(m, s, failure);
 			zkl_keep_end(s);
 			zkl_request_lost(m, s);
-
-			/*
-			 * A slot that was lost before has to record that the znode is
-			 * gone, too.
-			 */
 			zkl_node_record(m, s);
 		}
 		s = next;
@@ -59,7 +54,6 @@ zkl_loss_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 	zkl_downgrade_give_up(r);
 	do
 	{
-		/* The previous worker may have told only some of them. */
 		if ((s == r || s->ring.cover == r) && !s->broken)
 		{
 			tell_loss(m, s, failure);

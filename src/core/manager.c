@@ -33,7 +33,6 @@
 #include "core/reads_reply.h"
 #include "core/recall.h"
 #include "core/request.h"
-#include "core/restore.h"
 #include "core/revived.h"
 #include "core/rewrite.h"
 #include "core/words.h"
@@ -57,7 +56,6 @@ zkl_manager_create(const ZklConfig *config)
 	if (config->server != NULL)
 		strncpy(m->server, config->server, ZKL_MAX_SERVER_NAME);
 	m->config.server = m->server;
-	zkl_session_lease_init(m);
 	zkl_operations_init(m);
 	zkl_batches_init(m);
 	zkl_request_init_all(m);
@@ -213,13 +211,6 @@ zkl_manager_event(ZklManager *m, int64_t now, const ZklEvent *event)
 	m->now = now;
 	switch (event->kind)
 	{
-		case ZKL_EVENT_ATTACH:
-			zkl_restore_session(m, event->session, event->chain,
-								event->chain_in_use);
-			break;
-		case ZKL_EVENT_RESTORE:
-			zkl_restore_slots(m, event->slots);
-			break;
 		case ZKL_EVENT_SUBMIT:
 			submit(m, event->request, event->demand);
 			break;
@@ -386,12 +377,6 @@ int64_t
 zkl_manager_lease(const ZklManager *m)
 {
 	return m->session_lease.until;
-}
-
-int64_t
-zkl_manager_lease_limit(const ZklManager *m)
-{
-	return m->session_lease.limit;
 }
 
 int64_t

@@ -119,15 +119,6 @@ typedef struct ZklDemand
 	size_t		data_length;	/* at most ZKL_MAX_NODE_DATA */
 } ZklDemand;
 
-typedef enum ZklSlotSays
-{
-	ZKL_SLOT_SAYS_WAITING,
-	ZKL_SLOT_SAYS_GRANTED,
-	ZKL_SLOT_SAYS_ANSWERED,		/* denied or failed */
-	ZKL_SLOT_SAYS_LOST,
-	ZKL_SLOT_SAYS_RELEASED
-} ZklSlotSays;
-
 /* How a backend ends a request */
 typedef struct ZklEnd
 {
@@ -138,23 +129,6 @@ typedef struct ZklEnd
 								 * release tells that it is */
 } ZklEnd;
 
-/* What a restarted worker finds in a slot; without a name: no request for a lock */
-typedef struct ZklRestored
-{
-	ZklDemand	demand;
-	ZklSlotSays state;
-	bool		broken;			/* was LOST: an operator broke the lock, or it
-								 * is unreadable or overtaken: so are all that
-								 * share the znode */
-	bool		overdue;		/* LOST: held for too long, or unreadable */
-	bool		over;			/* and its backend can commit no more */
-	ZklEnd		end;			/* RELEASED */
-	int64_t		token;			/* 0: never granted */
-	int64_t		asked_zxid;		/* of the last RELEASE_REQUEST, or 0 */
-	ZklRecord	record;			/* of the last RECORD; all 0 and no number if
-								 * there was none */
-} ZklRestored;
-
 typedef struct ZklSession
 {
 	int64_t		id;
@@ -163,7 +137,6 @@ typedef struct ZklSession
 	int64_t		begun_at;		/* µs: when the attempt began that led to
 								 * this connection */
 	int64_t		zxid_seen;		/* the greatest that this server ever saw */
-	int64_t		lease_until;	/* µs: of this session, as last published */
 } ZklSession;
 
 typedef struct ZklStat
@@ -205,11 +178,6 @@ typedef struct ZklPeerMessage
 
 typedef enum ZklEventKind
 {
-	ZKL_EVENT_ATTACH,			/* after a restart, first: the session to come
-								 * back to, and what the last CHAIN recorded */
-
-	ZKL_EVENT_RESTORE,			/* likewise, then: the slots */
-
 	/* from backends */
 	ZKL_EVENT_SUBMIT,			/* a new request, of a number that is free */
 	ZKL_EVENT_TIME_OUT,			/* a try: it is denied as soon as that is
@@ -247,9 +215,6 @@ typedef enum ZklEventKind
  * broken waits for another RELEASE, which says until when it is kept all the same.  Until an epilogue is written no one gets the lock,
  * not even the former holder.
  *
- * RESTORE: one look has found all slots so; none may be cached any more.  What a
- * backend does with a slot after that look comes as an event later.
- *
  * OVERDUE: a hold had an end set and has reached it, or was lost with UNREADABLE or
  * OVERTAKEN.  Its slot says so, and its backend can no longer pass its commit check
  * with it.  Its node is deleted; FREE comes only after the release.
@@ -264,10 +229,7 @@ typedef struct ZklEvent
 	int64_t		cache_time;		/* CACHE: for how long, in us, an unused lock
 								 * stays cached; 0: what is cached is
 								 * recalled.  At first 0 */
-	const ZklSession *session;	/* ATTACH, CONNECTED */
-	uint32_t	chain;			/* ATTACH */
-	uint32_t	chain_in_use;
-	const ZklRestored *slots;	/* RESTORE: config.max_requests of them */
+	const ZklSession *session;	/* CONNECTED */
 	uint64_t	tag;			/* REPLY */
 	const ZklReply *reply;
 	const char *path;			/* of a watch */
@@ -282,11 +244,8 @@ typedef struct ZklEvent
 typedef enum ZklActionKind
 {
 	ZKL_ACTION_SEND,			/* send an operation to ZooKeeper */
-	ZKL_ACTION_CHAIN,			/* record the heartbeats' numbers, first */
-	ZKL_ACTION_RECORD,			/* record what became of a request and its
-								 * znode: before the SEND that it is about,
-								 * and behind the LOSE.  One that is retired
-								 * is kept no longer. */
+	ZKL_ACTION_RECORD,			/* show what became of a request and its
+								 * znode; before the GRANT */
 	ZKL_ACTION_GRANT,
 	ZKL_ACTION_BLOCKED,			/* it waits for others; once per request */
 	ZKL_ACTION_BEHIND_CACHED,	/* it timed out, and waits only for a server
@@ -349,11 +308,6 @@ typedef struct ZklAction
 	{
 		ZklRecord	record;		/* RECORD */
 		ZklPeerMessage peer;	/* ASK, WORD */
-		struct
-		{
-			uint32_t	chain;	/* CHAIN: the last number tried */
-			uint32_t	chain_in_use;	/* the one that batches name; 0: none */
-		};
 	};
 
 	int64_t		token;			/* GRANT */
@@ -429,13 +383,8 @@ extern bool zkl_manager_ready(const ZklManager *m);
  */
 extern bool zkl_manager_at_rest(const ZklManager *m);
 
-/*
- * Until when, in µs, the server may rely on its grants; 0: not at all.  A
- * restarted worker knows no lease yet.  A lease published before still
- * counts, but no longer than the limit: the session timeout may have shrunk.
- */
+/* Until when, in µs, the server may rely on its grants; 0: not at all. */
 extern int64_t zkl_manager_lease(const ZklManager *m);
-extern int64_t zkl_manager_lease_limit(const ZklManager *m);
 
 /*
  * The greatest transaction id of ZooKeeper that we have seen, and dealt with.  Tokens are

@@ -126,9 +126,6 @@ zkl_node_record(ZklManager *m, const ZklRequest *r)
 	action->request = r->id;
 	record->sent = zkl_node_was_sent(r);
 	record->going = r->node.again;
-	record->retired = r->demand != ZKL_DEMAND_WAITING &&
-		r->demand != ZKL_DEMAND_GRANTED;
-	record->worded = r->worded;
 	record->disowned = zkl_siblings_are_nobodys(r->ring.owner);
 	record->generation = m->session.generation;
 	record->index = r->node.index;
@@ -151,8 +148,8 @@ zkl_node_identify(ZklManager *m, ZklRequest *r)
 	if (m->nodes.session != m->session.id)
 		m->nodes.session_before = m->nodes.session;
 	m->nodes.session = m->session.id;
-	r->node.uuid = zkl_uuid_make(m->session.id, ZKL_MUTANT(ID_REPEATED) ?
-								 0 : m->config.worker_start, ++m->nodes.uuids);
+	r->node.uuid = zkl_uuid_make(m->session.id, m->config.worker_start,
+								 ++m->nodes.uuids);
 	enter(m, r);
 }
 
@@ -230,17 +227,6 @@ zkl_node_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->node.state = r->node.state;
 	zkl_node_gone(r);
 	enter(m, heir);
-}
-
-void
-zkl_node_restore(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
-{
-	r->node.uuid = slot->record.uuid;
-	r->node.mode = slot->record.mode;
-	r->node.index = slot->record.index;
-	r->node.state = ZKL_NODE_NEW;
-	zkl_write_unsettle(&r->node.write);
-	enter(m, r);
 }
 
 /* ---- directories that are missing, and are made ahead of a create ---- */

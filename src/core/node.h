@@ -66,10 +66,6 @@ extern void zkl_node_gone(ZklRequest *r);
 /* r's node belongs to the heir from now on. */
 extern void zkl_node_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir);
 
-/* A slot tells of the node, but not what has become of it. */
-extern void zkl_node_restore(ZklManager *m, ZklRequest *r,
-							 const ZklRestored *slot);
-
 /* NEW -> EXISTS */
 extern void zkl_node_exists(ZklRequest *r, ZklSeq seq, int64_t czxid);
 

@@ -203,9 +203,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	if (demand == ZKL_DEMAND_ANSWERED)
 		zkl_keep_disown(m, r);
 
-	/* The record follows the heir's, and precedes the word. */
-	if (word && ZKL_MUTANT(WORD_FIRST))
-		zkl_words_say(m, r);
+	/* Its slot stays, and does not show the heir's znode. */
 	if (overdue)
 		zkl_node_record(m, r);
 	if (word)
@@ -334,31 +332,6 @@ zkl_request_taken(ZklManager *m, ZklRequest *r, const ZklRecalled *found)
 }
 
 void
-zkl_request_restore_hold(ZklManager *m, ZklRequest *r)
-{
-	zkl_lock_hold(m, r->lock, r);
-	r->demand = ZKL_DEMAND_GRANTED;
-
-	/* An old hold: first look at what happened to its node meanwhile. */
-	zkl_look_soon(m, r);
-}
-
-void
-zkl_request_restore(ZklRequest *r, int64_t token, bool broken, bool worded)
-{
-	r->token = token;
-	r->broken = broken;
-	r->worded = worded;
-}
-
-void
-zkl_request_restore_cover(ZklRequest *r, ZklRequest *cover)
-{
-	r->demand = ZKL_DEMAND_GRANTED;
-	zkl_siblings_lean(r, cover);
-}
-
-void
 zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
 {
 	zkl_siblings_lean(r, cover);
@@ -457,8 +430,6 @@ zkl_request_again(ZklManager *m, ZklRequest *r)
 	zkl_look_stop(r);
 	zkl_request_going(m, r, r->node.seq);
 	zkl_lock_touch(m, r->lock);
-
-	/* A restarted worker must not put it back into the queue. */
 	zkl_node_record(m, r);
 }
 
@@ -496,7 +467,6 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 	}
 	else if (r->demand == ZKL_DEMAND_WAITING)
 	{
-		/* A restarted worker must not put it back into the queue. */
 		zkl_node_set_again(r);
 		zkl_node_record(m, r);
 		zkl_request_create(m, r);

@@ -44,16 +44,6 @@ extern void zkl_request_deny(ZklManager *m, ZklRequest *r);
 extern void zkl_request_taken(ZklManager *m, ZklRequest *r,
 							  const ZklRecalled *found);
 
-/*
- * After a restart of the worker.  restore: what its slot says.  The others: it
- * was granted before, so there is no new answer; it has a node of its own, or
- * shares that of "cover".
- */
-extern void zkl_request_restore(ZklRequest *r, int64_t token, bool broken,
-								bool worded);
-extern void zkl_request_restore_hold(ZklManager *m, ZklRequest *r);
-extern void zkl_request_restore_cover(ZklRequest *r, ZklRequest *cover);
-
 /* It was requested together with others, and waits: tells its owner. */
 extern void zkl_request_blocked(ZklManager *m, ZklRequest *r);
 

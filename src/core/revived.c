@@ -20,13 +20,12 @@
  *
  * The doubt lasts until all of these listings have come.  Until then the host is told
  * the greatest transaction id from before the election, so it begins anew with the
- * next connection, and in a restarted worker.
+ * next connection.
  *
  * A server that has got the lock sees the same from the other side: a conflicting
  * contender ahead of its hold, which an ensemble that keeps its promises never shows.
  * So after each election it lists the directories of its holds, and tells.  But a
- * hold that was granted on a word may have znodes of zklock ahead, which a restarted
- * worker does not know to have departed.
+ * hold that was granted on a word may have znodes of zklock ahead.
  */
 #include "core/actions.h"
 #include "core/loss.h"
@@ -52,10 +51,8 @@ is_live(const ZklRequest *r)
 void
 zkl_revived_connected(ZklManager *m, const ZklSession *session)
 {
-	int64_t		until = m->session_lease.until > session->lease_until ?
-	m->session_lease.until : session->lease_until;
-
-	m->revived.lapsed = session->id == m->session.id && m->now >= until;
+	m->revived.lapsed = session->id == m->session.id &&
+		m->now >= m->session_lease.until;
 }
 
 void

@@ -250,9 +250,8 @@ zkl_rewrite_written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 }
 
 /*
- * What the node says of the wait may be r's own, or that of a hold before.  A
- * restarted worker does not know whether the one before it has written: the node
- * shows that, unless somebody else has put data of another kind there.
+ * What the node says of the wait may be r's own, or that of a hold before; unless
+ * somebody else has put data of another kind there.
  */
 static void
 learn_wait(ZklManager *m, ZklRequest *r, const ZklReply *reply)

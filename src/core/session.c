@@ -66,19 +66,6 @@ zkl_session_heartbeat(ZklManager *m, uint32_t chain)
 }
 
 /*
- * Both numbers are recorded: a restarted worker must replace the node that
- * batches name, not one that was merely tried.
- */
-static void
-note_chain(ZklManager *m)
-{
-	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_CHAIN);
-
-	action->chain = m->chain.number;
-	action->chain_in_use = m->chain.in_use;
-}
-
-/*
  * The first beat of a connection was refused, or there can be none: is the
  * heartbeat node at least as new as the last acknowledged batch left it?  The
  * write in front goes through the leader, so what follows is not read from a
@@ -212,7 +199,6 @@ zkl_session_open_chain(ZklManager *m)
 		m->chain.number += m->chain.number == 0 ||
 			!ZKL_MUTANT(HEARTBEAT_REUSED);
 	m->chain.refused = false;
-	note_chain(m);
 	op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
 	op->path = zkl_session_heartbeat(m, m->chain.number);
 	op->data = "0";
@@ -266,7 +252,6 @@ chain_opened(ZklManager *m)
 	m->chain.in_use = m->chain.number;
 	m->chain.acknowledged = 0;
 	sweep(m);
-	note_chain(m);
 	m->chain.old_gone = false;
 	m->chain.needed = false;
 	m->chain.version = 0;
@@ -339,20 +324,6 @@ zkl_session_end(ZklManager *m)
 {
 	m->session.id = 0;
 	m->chain.needed = true;
-}
-
-void
-zkl_session_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
-				   uint32_t chain_in_use)
-{
-	m->session = *session;
-	m->chain.number = chain;
-	m->chain.in_use = chain_in_use;
-
-	/* The janitor finds older nodes, if any are left. */
-	m->chain.swept = chain_in_use > 0 ? chain_in_use - 1 : 0;
-	m->chain.needed = true;
-	m->chain.parents = chain_in_use == 0;
 }
 
 /* The first beat proves the connection: from now on its reads count. */

@@ -40,10 +40,6 @@ extern void zkl_session_begin(ZklManager *m, const ZklSession *session);
 extern void zkl_session_disconnected(ZklManager *m);
 extern void zkl_session_end(ZklManager *m);
 
-/* After a restart: what the worker before this one recorded. */
-extern void zkl_session_attach(ZklManager *m, const ZklSession *session,
-							   uint32_t chain, uint32_t chain_in_use);
-
 /* The first beat of a connection was acknowledged. */
 extern void zkl_session_proved(ZklManager *m);
 

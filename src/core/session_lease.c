@@ -43,14 +43,9 @@ timeout_us(const ZklManager *m)
 }
 
 void
-zkl_session_lease_init(ZklManager *m)
-{
-	m->session_lease.limit = INT64_MAX;
-}
-
-void
 zkl_session_lease_begin(ZklManager *m, int64_t begun_at)
 {
+	int64_t		limit;
 	uint32_t	i;
 
 	m->session_lease.connecting_since =
@@ -59,9 +54,9 @@ zkl_session_lease_begin(ZklManager *m, int64_t begun_at)
 	m->session_lease.ncontacts = 0;
 
 	/* The connect restarts the session, with this timeout. */
-	m->session_lease.limit = begun_at + timeout_us(m) - timeout_us(m) / 500;
-	if (m->session_lease.until > m->session_lease.limit)
-		m->session_lease.until = m->session_lease.limit;
+	limit = begun_at + timeout_us(m) - timeout_us(m) / 500;
+	if (m->session_lease.until > limit)
+		m->session_lease.until = limit;
 	m->session_lease.verified = true;
 	for (i = 0; i < m->config.max_requests; i++)
 	{

@@ -40,9 +40,6 @@ extern int64_t zkl_session_lease_beat(const ZklManager *m);
 /* The session is gone. */
 extern void zkl_session_lease_end(ZklManager *m);
 
-/* For a new manager */
-extern void zkl_session_lease_init(ZklManager *m);
-
 /* A beat was acknowledged: good until then, unless holds are in doubt. */
 extern void zkl_session_lease_extend(ZklManager *m, int64_t until);
 

@@ -227,7 +227,6 @@ typedef struct ZklContact
 typedef struct ZklSessionLease
 {
 	int64_t		until;
-	int64_t		limit;			/* for leases from before this connection */
 	bool		relied;			/* something was in a queue when it was valid */
 	bool		verified;		/* all holds from before this connection are */
 	bool		looking;		/* they were never yet, on this connection */

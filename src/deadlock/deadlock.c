@@ -111,7 +111,6 @@ const ZklWing zkl_deadlock_wing = {
 	.operations = operations,
 	.begin = begin_wing,
 	.end = end_wing,
-	.attached = zkl_publication_attach,
 	.began = zkl_waits_init,
 	.told = zkl_waits_told,
 	.queued = zkl_waits_begin,

@@ -67,8 +67,7 @@ typedef struct ZklPublications
 	ZklList		all;
 	uint64_t	made;			/* so far */
 	bool		unsettled;		/* some are */
-	bool		leftovers;		/* a former worker may have left some */
-	bool		unlisted;		/* and they are to be found */
+	bool		unlisted;		/* some may be there that are to be found */
 	bool		list_wanted;
 	bool		list_sent;
 	int64_t		retry_at;		/* no listing before, because one was refused */

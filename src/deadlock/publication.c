@@ -91,15 +91,12 @@ zkl_publication_disowns(const void *wing, const char *name)
 		zkl_node_find(d->m, &uuid) == NULL && zkl_publication_find(d, name) == NULL;
 }
 
-/* A former worker has published no id of a znode that this one has made. */
 bool
 zkl_publication_may_exist(const void *wing, const ZklUuid *uuid)
 {
 	const ZklDeadlock *d = wing;
 
-	return zkl_publication_of(d, uuid) != NULL ||
-		((d->publications.leftovers || d->publications.unlisted) &&
-		 !zkl_node_made_uuid(d->m, uuid));
+	return zkl_publication_of(d, uuid) != NULL || d->publications.unlisted;
 }
 
 char *
@@ -457,22 +454,8 @@ zkl_publication_listed(ZklDeadlock *d, const ZklOp *op, const ZklReply *reply)
 				  is_pending(p, &zkl_publication_retraction)))
 			forget(d, p);
 	}
-	d->publications.leftovers = d->publications.unlisted = false;
+	d->publications.unlisted = false;
 	return true;
-}
-
-void
-zkl_publication_attach(void *wing)
-{
-	ZklDeadlock *d = wing;
-
-	d->publications.leftovers = true;
-}
-
-void
-zkl_publication_find_leftovers(ZklDeadlock *d)
-{
-	d->publications.unlisted = true;
 }
 
 void
@@ -481,7 +464,7 @@ zkl_publication_found(void *wing, const char *path)
 	ZklDeadlock *d = wing;
 
 	if (strcmp(path, zkl_actions_join(d->m, d->m->root, ZKL_WAITS_DIRECTORY, "")) == 0)
-		zkl_publication_find_leftovers(d);
+		d->publications.unlisted = true;
 }
 
 void
@@ -497,6 +480,6 @@ zkl_publication_session_lost(ZklDeadlock *d)
 	while (!zkl_list_empty(&d->publications.all))
 		forget(d, zkl_container(ZklPublication, all,
 								d->publications.all.head.next));
-	d->publications.leftovers = d->publications.unlisted = false;
+	d->publications.unlisted = false;
 	d->publications.unsettled = false;
 }

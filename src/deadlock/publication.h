@@ -25,7 +25,7 @@ extern ZklPublication *zkl_publication_find(const ZklDeadlock *d,
 /* Whether one of that name is neither known, nor of a hold of ours */
 extern bool zkl_publication_disowns(const void *wing, const char *name);
 
-/* Whether there may be one of that znode, be it a former worker's */
+/* Whether there may be one of that znode */
 extern bool zkl_publication_may_exist(const void *wing, const ZklUuid *uuid);
 
 /* The whole path of one, among the actions' strings. */
@@ -64,13 +64,9 @@ extern bool zkl_publication_listed(ZklDeadlock *d, const ZklOp *op,
 								   const ZklReply *reply);
 
 /*
- * After a restart: a former worker may have left some.  They are found, and
- * deleted, if there are publications at all, and before another one is made.
+ * The janitor has found a directory, as ZooKeeper has lost deletes.  If it is that of
+ * the publications, those that are none are found, and deleted.
  */
-extern void zkl_publication_attach(void *wing);
-extern void zkl_publication_find_leftovers(ZklDeadlock *d);
-
-/* The same, if this is their directory: the janitor has found it. */
 extern void zkl_publication_found(void *wing, const char *path);
 
 /* The connection is gone; the session is gone, and they with it. */

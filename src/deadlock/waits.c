@@ -294,19 +294,14 @@ publish_wait(ZklDeadlock *d, ZklWait *w)
 	return complete;
 }
 
-/* The one that is due; NULL: none is, or leftovers have to be found first. */
+/* The one that is due; NULL: none is. */
 static ZklWait *
 take_due(ZklDeadlock *d)
 {
 	ZklWait    *w = next_due(d);
 
-	if (d->m->connection.state != ZKL_CONNECTION_READY || w == NULL ||
-		w->due > d->m->now)
-		return NULL;
-	if (!d->publications.leftovers)
-		return w;
-	zkl_publication_find_leftovers(d);
-	return NULL;
+	return d->m->connection.state == ZKL_CONNECTION_READY && w != NULL &&
+		w->due <= d->m->now ? w : NULL;
 }
 
 /* A wait is published with all that its owner holds. */
@@ -339,7 +334,7 @@ zkl_waits_timer(const ZklDeadlock *d)
 {
 	const ZklWait *w = next_due(d);
 
-	return w == NULL || d->publications.unlisted ? -1 : w->due;
+	return w == NULL ? -1 : w->due;
 }
 
 void
@@ -358,8 +353,7 @@ zkl_waits_told(void *wing, ZklRequest *r, const void *news)
 	memcpy(w->dependents, told->owners, n * sizeof(uint64_t));
 	w->ndependents = n;
 	w->dependents_at = told->seen_at;
-	if (!d->publications.leftovers &&
-		d->m->now >= w->since + w->patience && !publish_wait(d, w))
+	if (d->m->now >= w->since + w->patience && !publish_wait(d, w))
 		zkl_waits_soon(d, w);
 }
 

@@ -25,10 +25,7 @@ extern void zkl_waits_unhold(void *wing, const ZklRequest *r);
 /* The host tells which owners wait for r's: ZklDependents. */
 extern void zkl_waits_told(void *wing, ZklRequest *r, const void *news);
 
-/*
- * Looks at all waits that are due; if the publications of a worker before have to be
- * found first, that begins here.  When the next one is due, or -1.
- */
+/* Looks at all waits that are due.  When the next one is due, or -1. */
 extern void zkl_waits_look(void *wing);
 extern int64_t zkl_waits_timer(const ZklDeadlock *d);
 

@@ -62,8 +62,6 @@ put_record(ZklLine *line, const ZklRecord *record)
 	}
 	zkl_line_put(line, "generation=%u", record->generation);
 	zkl_line_if(line, record->going, "going");
-	zkl_line_if(line, record->retired, "retired");
-	zkl_line_if(line, record->worded, "worded");
 	zkl_line_if(line, record->disowned, "disowned");
 }
 
@@ -126,28 +124,6 @@ put_demand(const ZklTrace *t, ZklLine *line, const ZklDemand *demand)
 }
 
 static void
-tell_restored(const ZklTrace *t, uint32_t request, const ZklRestored *slot)
-{
-#define SAYS(state) [ZKL_SLOT_SAYS_##state] = #state
-	static const char *const states[] = {
-		SAYS(WAITING), SAYS(GRANTED), SAYS(ANSWERED), SAYS(LOST), SAYS(RELEASED)
-	};
-#undef SAYS
-	ZklLine		line;
-
-	begin_line(&line, "in", "restore");
-	zkl_line_put(&line, "request=%u", request);
-	put_demand(t, &line, &slot->demand);
-	zkl_line_name(&line, "state=", states[slot->state]);
-	zkl_line_if(&line, slot->broken, "broken");
-	zkl_line_if(&line, slot->overdue, "overdue");
-	zkl_line_if(&line, slot->over, "over");
-	put_record(&line, &slot->record);
-	put_end(&line, &slot->end);
-	end_line(t, &line);
-}
-
-static void
 put_session(ZklLine *line, const ZklSession *session)
 {
 	zkl_line_put(line, "session=0x%016" PRIx64 " generation=%u timeout_ms=%u"
@@ -205,7 +181,6 @@ put_event(const ZklTrace *t, ZklLine *line, const ZklEvent *event)
 {
 	switch (event->kind)
 	{
-		case ZKL_EVENT_ATTACH:
 		case ZKL_EVENT_CONNECTED:
 			put_session(line, event->session);
 			break;
@@ -226,7 +201,6 @@ put_event(const ZklTrace *t, ZklLine *line, const ZklEvent *event)
 		case ZKL_EVENT_REPLY:
 			describe_reply(t, line, event->tag, event->reply);
 			break;
-		case ZKL_EVENT_RESTORE:
 		case ZKL_EVENT_PROVE:
 		case ZKL_EVENT_DISCONNECTED:
 		case ZKL_EVENT_SESSION_LOST:
@@ -255,24 +229,18 @@ zkl_trace_event(ZklTrace *t, const ZklEvent *event)
 {
 #define EVENT(kind) [ZKL_EVENT_##kind] = #kind
 	static const char *const names[] = {
-		EVENT(ATTACH), EVENT(RESTORE), EVENT(SUBMIT), EVENT(TIME_OUT), EVENT(NEWS), EVENT(PROVE),
+		EVENT(SUBMIT), EVENT(TIME_OUT), EVENT(NEWS), EVENT(PROVE),
 		EVENT(RELEASE), EVENT(OVERDUE), EVENT(CACHE), EVENT(CONNECTED),
 		EVENT(DISCONNECTED), EVENT(SESSION_LOST), EVENT(REPLY), EVENT(DELETED),
 		EVENT(CHANGED), EVENT(CHILDREN), EVENT(PEERS), EVENT(ASK), EVENT(WORD)
 	};
 #undef EVENT
 	ZklLine		line;
-	uint32_t	i;
 
 	if (t->write == NULL ||
 		(event->kind == ZKL_EVENT_CACHE && event->cache_time == t->m->cache.time))
 		return;
 	zkl_trace_actions(t);
-	for (i = 0; event->slots != NULL && i < t->m->config.max_requests; i++)
-		if (event->slots[i].demand.name != NULL)
-			tell_restored(t, i, &event->slots[i]);
-	if (event->kind == ZKL_EVENT_RESTORE)
-		return;
 	begin_line(&line, "in", names[event->kind]);
 	put_event(t, &line, event);
 	end_line(t, &line);
@@ -320,8 +288,6 @@ put_action(const ZklTrace *t, ZklLine *line, const ZklAction *action)
 
 	if (kind == ZKL_ACTION_SEND)
 		put_send(t, line, action);
-	else if (kind == ZKL_ACTION_CHAIN)
-		zkl_line_put(line, "chain=%u in-use=%u", action->chain, action->chain_in_use);
 	else if (kind == ZKL_ACTION_ASK || kind == ZKL_ACTION_WORD)
 		put_peer(line, &action->peer);
 	else if (kind != ZKL_ACTION_LOST_WRITES && kind != ZKL_ACTION_RECONNECT)
@@ -369,7 +335,7 @@ tell_action(const ZklTrace *t, const ZklAction *action)
 {
 #define ACTION(kind) [ZKL_ACTION_##kind] = #kind
 	static const char *const names[] = {
-		ACTION(SEND), ACTION(CHAIN), ACTION(RECORD), ACTION(GRANT),
+		ACTION(SEND), ACTION(RECORD), ACTION(GRANT),
 		ACTION(BLOCKED), ACTION(BEHIND_CACHED), ACTION(DENY),
 		ACTION(FAIL), ACTION(LOSE), ACTION(RELEASE_REQUEST), ACTION(FREE),
 		ACTION(REVIVED), ACTION(LOST_WRITES), ACTION(ASK), ACTION(WORD),

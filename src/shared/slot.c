@@ -93,6 +93,8 @@ zkl_slot_lost_detail(ZklError error)
 		return "Its znode is gone: it was deleted, or its ZooKeeper session has ended.";
 	if (error == ZKL_ERROR_SESSION_EXPIRED)
 		return "The ZooKeeper session that held it has expired.";
+	if (error == ZKL_ERROR_WORKER_ENDED)
+		return "The zklock worker that held it has ended, and its ZooKeeper session expires.";
 	if (error == ZKL_ERROR_BROKEN)
 		return "An operator broke it with zk_break_lock().";
 	if (error == ZKL_ERROR_UNREADABLE)

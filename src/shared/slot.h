@@ -103,6 +103,8 @@ typedef enum ZklError
 	ZKL_ERROR_ZOOKEEPER,		/* zkrc says what ZooKeeper answered */
 	ZKL_ERROR_PARENTS,			/* the lock's directory could not be made */
 	ZKL_ERROR_SESSION_EXPIRED,	/* lost: the ZooKeeper session is gone */
+	ZKL_ERROR_WORKER_ENDED,		/* lost: a worker ended, and its session is
+								 * left to expire */
 	ZKL_ERROR_NODE_DELETED,		/* lost: somebody deleted the znode */
 	ZKL_ERROR_BROKEN,			/* lost: an operator broke the lock */
 	ZKL_ERROR_UNREADABLE,		/* lost: the znode's ACL shuts us out */

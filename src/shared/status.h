@@ -1,7 +1,7 @@
 /*
  * status.h
- *	  What the worker tells about itself: zk_status, zk_stat_server, and the
- *	  ZooKeeper session that a restarted worker attaches to.
+ *	  What the worker tells about itself: zk_status, zk_stat_server, and its
+ *	  ZooKeeper session.
  */
 #ifndef ZKL_SHARED_STATUS_H
 #define ZKL_SHARED_STATUS_H
@@ -43,10 +43,7 @@ typedef struct ZklTlsStatus
 	TimestampTz server_until;
 } ZklTlsStatus;
 
-/*
- * What the worker tells about itself.  Only the worker writes; backends copy.
- * The session's identity is here so that a restarted worker can attach to it again.
- */
+/* What the worker tells about itself.  Only the worker writes; backends copy. */
 typedef struct ZklStatus
 {
 	uint32		state;			/* ZklWorkerState */
@@ -55,14 +52,17 @@ typedef struct ZklStatus
 	char		session_password[ZKL_PASSWORD_BYTES];	/* a secret: shown
 														 * nowhere */
 	uint32		generation;		/* of the session; grows with each new one */
-	uint32		chain;			/* of heartbeat nodes: the last one tried */
-	uint32		chain_in_use;	/* the one in use; 0: none */
 	uint32		timeout_ms;		/* negotiated; 0: not known */
 	uint32		timeout_asked_ms;	/* when the session was begun */
 	TimestampTz session_since;	/* 0: no session yet */
 	char		zookeeper_version[16];	/* of the server of the last
 										 * connection; empty: not told */
 	int			worker_pid;		/* 0: none */
+	int64		worker_since;	/* ms of boottime.h: when it started */
+	int64		left_until;		/* ms of boottime.h: sessions that workers
+								 * have left may live until then */
+	int			quick_ends;		/* how many workers in a row ended within the
+								 * session timeout */
 	int			worker_procno;
 	int			session_pid;	/* 0: none */
 	char		session_version[32];	/* of the last zklock_session that was

@@ -129,9 +129,8 @@ fail_request(int slotno, const ZklAction *action)
 
 /* The server's log gets one line, whatever the holder learns and when. */
 static void
-lose_hold(int slotno, ZklFailure failure)
+lose_hold(int slotno, ZklError error)
 {
-	ZklError	error = failure_error(failure);
 	ZklSlot		slot;
 
 	zkl_slot_copy(slotno, &slot);
@@ -209,9 +208,6 @@ carry_out_action(const ZklAction *action)
 		case ZKL_ACTION_SEND:
 			put_operation(action);
 			break;
-		case ZKL_ACTION_CHAIN:
-			zkl_identity_record_chain(action->chain, action->chain_in_use);
-			break;
 		case ZKL_ACTION_RECORD:
 			zkl_worker_slot_record(slotno, &action->record);
 			break;
@@ -233,7 +229,7 @@ carry_out_action(const ZklAction *action)
 			fail_request(slotno, action);
 			break;
 		case ZKL_ACTION_LOSE:
-			lose_hold(slotno, action->failure);
+			lose_hold(slotno, failure_error(action->failure));
 			zkl_bounds_look(slotno);
 			break;
 		case ZKL_ACTION_RELEASE_REQUEST:
@@ -274,12 +270,8 @@ publish_lease(void)
 {
 	uint32		generation = zkl_control->ctl_status.generation;
 	int64		lease = zkl_manager_lease(zkl_core) / 1000;
-	int64		limit = zkl_manager_lease_limit(zkl_core) / 1000;
 	int64_t		before = published_lease;
 
-	/* Within a generation it lasts, even if the worker was restarted. */
-	if (generation == published_generation)
-		lease = Max(lease, Min(published_lease, limit));
 	if (zkl_fleet_entry_is_undecided())
 		lease = 0;
 	if (lease == published_lease && generation == published_generation)
@@ -371,4 +363,22 @@ zkl_carry_out_begin(void)
 {
 	zkl_lease_read(&published_generation, &published_lease);
 	zkl_operation_init(put_operation);
+}
+
+void
+zkl_carry_out_take_over(void)
+{
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	{
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+			continue;
+		if (i < zkl_control->ctl_nrequests)
+		{
+			zkl_worker_slot_take_over(i);
+			lose_hold(i, ZKL_ERROR_WORKER_ENDED);
+		}
+		zkl_from_slots_take_over(i);
+	}
 }

@@ -9,6 +9,12 @@
 
 extern void zkl_carry_out_begin(void);
 
+/*
+ * For a worker that follows another one: all holds of that one's session are lost, and
+ * what waits in slots is to be taken anew.
+ */
+extern void zkl_carry_out_take_over(void);
+
 /* Carries out what the core decided, and publishes the lease before it. */
 extern void zkl_carry_out_actions(void);
 

@@ -163,11 +163,7 @@ static int64 closing_until = 0; /* 0: no session is being closed */
 static bool replacing = false;	/* it could be used: no pause behind it */
 static int64 not_before = 0;	/* the next session */
 
-/*
- * ZooKeeper may carry out the close late: after the worker that sent it has
- * ended.  So the session is forgotten first, or the next worker would attach it
- * and rely on a lease that the close cuts short.
- */
+/* ZooKeeper may carry out the close late, so the core loses the session first. */
 static void
 begin_closing(uint32 connection, int64 now)
 {
@@ -221,16 +217,17 @@ zkl_closing_end(bool acknowledged)
 int64
 zkl_closing_not_before(void)
 {
-	return not_before;
+	return Max(not_before, zkl_control->ctl_status.left_until * 1000);
 }
 
-void
+bool
 zkl_closing_wait(uint32 connection)
 {
 	ZklWireHeader header;
 	ZklWireReader body;
 	int64		until = zkl_boottime_ms() + SHUTDOWN_MS;
-	bool		up = true;
+	bool		up = true,
+				closed = false;
 
 	zkl_link_say(ZKL_WIRE_CLOSE, connection);
 	while (up && zkl_boottime_ms() < until)
@@ -239,8 +236,10 @@ zkl_closing_wait(uint32 connection)
 			break;
 		while (zkl_link_next(&header, &body) > 0)
 		{
-			if (header.type == ZKL_WIRE_GONE)
-				up = false;
+			if (header.type != ZKL_WIRE_GONE)
+				continue;
+			up = false;
+			closed = zkl_wire_get_u8(&body) == ZKL_WIRE_GONE_CLOSED;
 		}
 		if (up)
 		{
@@ -248,4 +247,5 @@ zkl_closing_wait(uint32 connection)
 			ResetLatch(MyLatch);
 		}
 	}
+	return closed;
 }

@@ -59,7 +59,7 @@ extern bool zkl_closing_end(bool acknowledged);
 /* Until when a session that may not have been closed can live on */
 extern int64 zkl_closing_not_before(void);
 
-/* Closes the session; waits up to a few seconds. */
-extern void zkl_closing_wait(uint32 connection);
+/* Closes the session; waits up to a few seconds.  Whether ZooKeeper has done so. */
+extern bool zkl_closing_wait(uint32 connection);
 
 #endif							/* ZKL_WORKER_CLOSING_H */

@@ -1,12 +1,11 @@
 /*
  * from_slots.c
- *	  From the slots to the core and to operation.c: requests of backends, those
- *	  that an earlier worker left, and the core's questions about cached locks.
+ *	  From the slots to the core and to operation.c: requests of backends, and the
+ *	  core's questions about cached locks.
  *
  * Owns the worker's knowledge of which slots it has taken.  Runs in the worker
  * only.  Takes the slots' mutexes and ctl_free_mutex through worker_slot.h, one
- * at a time.  It decides nothing about locks, not even in which order a restarted
- * worker restores them: see core/restore.c; nor which are cached, and when one is
+ * at a time.  It decides nothing about locks, nor which are cached, and when one is
  * recalled.
  */
 #include "postgres.h"
@@ -70,23 +69,6 @@ zkl_from_slots_recall(void *host, uint32_t request, int64_t idle_since,
 	if (done)
 		found->data_length = zkl_from_slots_node_data(&before, data);
 	return done;
-}
-
-/*
- * After a restart, before the core reads the slots: no session takes a lock of the
- * worker before without asking this one.
- */
-static void
-recall_all(void)
-{
-	ZklSlot		before;
-	int			i;
-
-	for (i = 0; i < zkl_control->ctl_nrequests; i++)
-	{
-		if (zkl_slot_peek(i) > ZKL_SLOT_CLAIMED)
-			(void) zkl_worker_slot_recall(i, 0, &before);
-	}
 }
 
 /*
@@ -461,112 +443,16 @@ zkl_from_slots_take(void)
 
 /* ---- after a restart of the worker ---- */
 
-static ZklSlotSays
-slot_says(const ZklSlot *slot)
-{
-	switch ((ZklSlotState) slot->s_state)
-	{
-		case ZKL_SLOT_WAITING:
-			return ZKL_SLOT_SAYS_WAITING;
-		case ZKL_SLOT_GRANTED:
-			return ZKL_SLOT_SAYS_GRANTED;
-		case ZKL_SLOT_LOST:
-			return ZKL_SLOT_SAYS_LOST;
-		case ZKL_SLOT_RELEASED:
-			return ZKL_SLOT_SAYS_RELEASED;
-		default:
-			return ZKL_SLOT_SAYS_ANSWERED;
-	}
-}
-
-static void
-describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
-			  char *data)
-{
-	describe_demand(slot, &restored->demand, data);
-	restored->state = slot_says(slot);
-	restored->broken = slot->s_answer.error == ZKL_ERROR_BROKEN ||
-		slot->s_answer.error == ZKL_ERROR_UNREADABLE ||
-		slot->s_answer.error == ZKL_ERROR_OVERTAKEN;
-	restored->overdue = zkl_slot_error_ends_znode((ZklError) slot->s_answer.error);
-	restored->token = slot->s_answer.token;
-	restored->asked_zxid = slot->s_answer.asked_zxid;
-	restored->record = slot->s_record;
-	if (slot->s_state == ZKL_SLOT_RELEASED)
-		describe_end(slotno, slot, &restored->end);
-}
-
-static void
-read_slot(int slotno, ZklRestored *restored)
-{
-	ZklSlot    *slot;
-
-	if (zkl_slot_peek(slotno) <= ZKL_SLOT_CLAIMED)
-		return;
-	restored->over = zkl_bounds_end(slotno);
-	slot = palloc(sizeof(ZklSlot));
-	zkl_slot_copy(slotno, slot);
-	if (slot->s_state <= ZKL_SLOT_CLAIMED)
-		return;
-	zkl_bounds_log_late(slotno, slot);
-	describe_slot(slotno, slot, restored, palloc(ZKL_MAX_NODE_DATA));
-}
-
-/* The slots that the core knows; their strings live as long as it looks at them. */
-static void
-restore_locks(void)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "zklock restore",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext outer = MemoryContextSwitchTo(context);
-	int			n = zkl_control->ctl_nrequests;
-	ZklRestored *slots = palloc_extended(n * sizeof(ZklRestored),
-										 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	int			i;
-
-	for (i = 0; i < n; i++)
-		read_slot(i, &slots[i]);
-	MemoryContextSwitchTo(outer);
-	zkl_worker_tell(ZKL_EVENT(RESTORE,.slots = slots));
-	MemoryContextDelete(context);
-}
-
-/* For the other slots */
-static void
-restore_task(int slotno, const ZklSlot *slot)
-{
-	if (slot->s_state == ZKL_SLOT_RELEASED)
-	{
-		release_slot(slotno, slot);
-		return;
-	}
-	known_serial[slotno] = slot->s_serial;
-	if (slot->s_state == ZKL_SLOT_WAITING)
-		(void) submit_task(slotno, slot, true);
-}
-
 void
-zkl_from_slots_restore(void)
+zkl_from_slots_take_over(int slotno)
 {
 	ZklSlot		slot;
-	int			i;
 
-	recall_all();
-	restore_locks();
-	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	zkl_slot_copy(slotno, &slot);
+	if (slot.s_state == ZKL_SLOT_WAITING && slot.s_request.kind != ZKL_KIND_LOCK)
 	{
-		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
-			continue;
-		zkl_slot_copy(i, &slot);
-		if (i >= zkl_control->ctl_nrequests)
-		{
-			if (slot.s_state > ZKL_SLOT_CLAIMED)
-				restore_task(i, &slot);
-		}
-		else if (zkl_manager_knows(zkl_core, (uint32) i))
-			known_serial[i] = slot.s_serial;
-		if (slot.s_answer.behind_cached)
-			zkl_worker_slot_set_behind_cached(i, NULL);
+		known_serial[slotno] = slot.s_serial;
+		(void) submit_task(slotno, &slot, true);
 	}
+	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 }

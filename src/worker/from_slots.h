@@ -20,8 +20,8 @@ extern void zkl_from_slots_set_cache_time(bool stop);
 /* For a worker that knows no slot yet */
 extern void zkl_from_slots_begin(void);
 
-/* Takes all requests that an earlier worker left in the slots. */
-extern void zkl_from_slots_restore(void);
+/* A worker before this one has left something in the slot: it is to be taken anew. */
+extern void zkl_from_slots_take_over(int slotno);
 
 /* Takes what changed in the slots. */
 extern void zkl_from_slots_take(void);

@@ -16,12 +16,14 @@
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/lease.h"
+#include "shared/settings.h"
 #include "shared/status.h"
 #include "utils/timestamp.h"
 #include "worker/identity.h"
 
 #define LOG_INTERVAL_MS		60000	/* by boottime.h */
 #define MAX_LOGGED			4
+#define LONGEST_PAUSE		60	/* s */
 
 static int64 last_logged = -LOG_INTERVAL_MS;	/* an error, in ms */
 static uint32 logged[MAX_LOGGED];	/* hashes of errors logged since then */
@@ -165,17 +167,29 @@ zkl_identity_set_state(ZklWorkerState state)
 
 /* ---- processes ---- */
 
-void
+/* In s: none behind a worker that has run for a while; the postmaster waits for 1 s. */
+static int
+pause_after(int quick_ends)
+{
+	return quick_ends < 2 ? 0 : Min(1 << Min(quick_ends - 1, 10), LONGEST_PAUSE) - 1;
+}
+
+int
 zkl_identity_begin(void)
 {
+	int64		now = zkl_boottime_ms();
 	ZklStatus  *status = zkl_status_begin();
 
+	status->quick_ends = status->worker_starts == 0 ||
+		now - status->worker_since >= zkl_session_timeout ? 0 : status->quick_ends + 1;
+	status->worker_since = now;
 	status->worker_starts++;
 	status->worker_pid = MyProcPid;
 	status->worker_procno = zkl_compat_my_procno();
 	enter_state(status, status->session_id != 0 ? ZKL_STATE_DISCONNECTED :
 				ZKL_STATE_CONNECTING);
 	zkl_status_end();
+	return pause_after(zkl_control->ctl_status.quick_ends);
 }
 
 void
@@ -217,17 +231,6 @@ zkl_identity_process_ended(bool was_connected)
 
 /* ---- the session ---- */
 
-/* In us; 0: none */
-static int64
-published_lease(uint32 generation)
-{
-	uint32		published;
-	int64		deadline_ms;
-
-	zkl_lease_read(&published, &deadline_ms);
-	return zkl_lease_same_generation(published, generation) ? deadline_ms * 1000 : 0;
-}
-
 void
 zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 				   const char *server, uint32 asked_ms)
@@ -239,7 +242,6 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 	if (fresh)
 	{
 		status->generation++;
-		status->chain = status->chain_in_use = 0;
 		status->timeout_asked_ms = asked_ms;
 		status->session_since = GetCurrentTimestamp();
 		memset(status->session_password, 0, sizeof(status->session_password));
@@ -256,7 +258,6 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 
 	session->zxid_seen = (int64)
 		pg_atomic_read_u64(&zkl_control->ctl_zxid_seen);
-	session->lease_until = fresh ? 0 : published_lease(session->generation);
 	if (!fresh)
 		return;
 	served = false;
@@ -304,16 +305,6 @@ zkl_identity_note_refused(const char *path)
 	zkl_status_end();
 }
 
-void
-zkl_identity_record_chain(uint32 chain, uint32 in_use)
-{
-	ZklStatus  *status = zkl_status_begin();
-
-	status->chain = chain;
-	status->chain_in_use = in_use;
-	zkl_status_end();
-}
-
 static void
 forget_session(ZklWorkerState state, bool lost)
 {
@@ -324,7 +315,6 @@ forget_session(ZklWorkerState state, bool lost)
 		status->sessions_lost++;
 	status->session_id = 0;
 	memset(status->session_password, 0, sizeof(status->session_password));
-	status->chain = status->chain_in_use = 0;
 	status->timeout_ms = 0;
 	enter_state(status, state);
 	zkl_status_end();
@@ -342,4 +332,21 @@ void
 zkl_identity_leave(void)
 {
 	forget_session(ZKL_STATE_DISCONNECTED, false);
+}
+
+void
+zkl_identity_take_over(void)
+{
+	ZklStatus  *status = &zkl_control->ctl_status;
+
+	if (status->session_id == 0)
+		return;
+	ereport(LOG,
+			(errmsg("the ZooKeeper session 0x%llx of a worker that has ended is left to expire",
+					(unsigned long long) status->session_id),
+			 errdetail("Distributed locks that it held are lost.")));
+	status = zkl_status_begin();
+	status->left_until = zkl_boottime_ms() + status->timeout_ms + 2 * zkl_tick_time;
+	zkl_status_end();
+	forget_session(ZKL_STATE_DISCONNECTED, true);
 }

@@ -37,8 +37,11 @@ extern void zkl_identity_note_settings(const char *fault);
 /* The settings have changed: errors that were logged before are news again. */
 extern void zkl_identity_log_anew(void);
 
-/* The worker begins; it ends. */
-extern void zkl_identity_begin(void);
+/*
+ * The worker begins, and is to wait for so many seconds before it connects, because the
+ * workers before it ended soon; it ends.
+ */
+extern int	zkl_identity_begin(void);
 extern void zkl_identity_end(void);
 
 /* A session process was started; the last one has ended. */
@@ -50,7 +53,7 @@ extern void zkl_identity_set_state(ZklWorkerState state);
 /*
  * A connection to a ZooKeeper server ("host:port") stands, and its session
  * belongs to this server from now on.  Fills in the session's generation, which
- * is a new one for a new session, zxid_seen, and lease_until.  asked_ms is the
+ * is a new one for a new session, and zxid_seen.  asked_ms is the
  * timeout that was requested for a new session.
  */
 extern void zkl_identity_adopt(ZklSession *session, const char *password,
@@ -70,13 +73,16 @@ extern void zkl_identity_note_release(const char *version);
 /* An access control list has denied access to the lock with that path. */
 extern void zkl_identity_note_refused(const char *path);
 
-/* Records the numbers of the heartbeat nodes: the last one tried, the one in use. */
-extern void zkl_identity_record_chain(uint32 chain, uint32 in_use);
-
 /* The session is gone, and all that was granted in it is void. */
 extern void zkl_identity_lose(void);
 
 /* The same for an idle session that the worker gives up */
 extern void zkl_identity_leave(void);
+
+/*
+ * The same for the session of a worker before this one, whose session process is gone: it
+ * is left to expire, within two ticks behind its time.  Until then there is no other.
+ */
+extern void zkl_identity_take_over(void);
 
 #endif							/* ZKL_WORKER_IDENTITY_H */

@@ -222,10 +222,6 @@ zkl_supervisor_attempt(void)
 void
 zkl_supervisor_begin(void)
 {
-	int			orphan = zkl_control->ctl_status.session_pid;
-
-	if (orphan != 0)
-		zkl_link_await_orphan(orphan);
 	zkl_identity_process_ended(false);
 	zkl_attempt_parted(zkl_boottime_us());
 	zkl_supervisor_reload(0);
@@ -572,7 +568,7 @@ void
 zkl_supervisor_close_session(void)
 {
 	zkl_trial_end();
-	if (phase == CONNECTED)
-		zkl_closing_wait(connection);
+	if (phase == CONNECTED && zkl_closing_wait(connection))
+		zkl_identity_leave();
 	zkl_link_kill();
 }

@@ -9,8 +9,8 @@
  * zklock_session speaks to ZooKeeper.
  *
  * The worker never exits with 0, because the postmaster would not start it
- * again.  After 1 the postmaster restarts it within a second.  It then finds
- * its session and all requests in shared memory, and continues.
+ * again.  After 1 the postmaster restarts it within a second.  The next worker has
+ * another session: all holds of the one before are lost, and its requests wait on.
  */
 #include "postgres.h"
 
@@ -218,6 +218,22 @@ leave_session(void)
 }
 
 /*
+ * Somebody ends this process alone.  The session is closed if nobody relies on it; else it
+ * is left to expire, and the next worker waits for that.
+ */
+static void
+end_alone(void)
+{
+	zkl_from_slots_set_cache_time(true);
+	if (!zkl_closing_is_in_use(true) && !zkl_closing_is_promised())
+	{
+		zkl_lease_publish(zkl_control->ctl_status.generation, 0);
+		zkl_supervisor_close_session();
+	}
+	proc_exit(1);
+}
+
+/*
  * While the server stops, the worker serves until the last holder is gone: a
  * transaction may be about to commit.  If a holder stays past the bound, the
  * worker does not close the session but leaves it to expire, which takes as long
@@ -233,7 +249,7 @@ check_stop(void)
 	if (stop_until == 0)
 	{
 		if (!server_is_stopping())
-			proc_exit(1);
+			end_alone();
 		stop_until = zkl_boottime_us() + (int64) zkl_session_timeout * 1000;
 	}
 
@@ -309,40 +325,49 @@ make_core(void)
 	zkl_core = zkl_manager_create(&config);
 }
 
+/* Unless the server stops meanwhile */
 static void
-attach_session(void)
+pause_before(int seconds)
 {
-	const ZklStatus *status = &zkl_control->ctl_status;
-	ZklSession	session = {0};
+	int64		until = zkl_boottime_ms() + seconds * 1000L;
+	int64		now;
 
-	session.id = status->session_id;
-	session.generation = status->generation;
-	session.timeout_ms = status->timeout_ms;
-	if (session.id != 0)
-		zkl_worker_tell(ZKL_EVENT(ATTACH,.session = &session,
-								  .chain = status->chain,
-								  .chain_in_use = status->chain_in_use));
-	zkl_from_slots_restore();
-	zkl_carry_out_actions();
+	if (seconds > 0)
+		ereport(LOG,
+				(errmsg("the zklock worker waits for %d s, because workers before it ended soon after their start",
+						seconds)));
+	while (!ShutdownRequestPending && (now = zkl_boottime_ms()) < until)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) (until - now), PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+	}
 }
 
 static void
 set_up(void)
 {
+	int			orphan = zkl_control->ctl_status.session_pid;
+	int			pause;
+
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 
 	before_shmem_exit(end_worker, (Datum) 0);
-	zkl_identity_begin();
+	pause = zkl_identity_begin();
+	if (orphan != 0)
+		zkl_link_await_orphan(orphan);
+	zkl_identity_take_over();
 	make_core();
 	zkl_tracefile_begin();
 	zkl_bounds_begin();
 	zkl_from_slots_begin();
 	zkl_carry_out_begin();
+	zkl_carry_out_take_over();
+	pause_before(pause);
 	zkl_peers_begin();
 	zkl_supervisor_begin();
-	attach_session();
 }
 
 void

@@ -189,6 +189,22 @@ zkl_worker_slot_recall(int slotno, int64 idle_since, ZklSlot *before)
 	return done;
 }
 
+void
+zkl_worker_slot_take_over(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	(void) stop_caching(slot);
+	slot->s_answer.behind_cached = false;
+	if (slot->s_state == ZKL_SLOT_WAITING)
+	{
+		memset(&slot->s_record, 0, sizeof(ZklRecord));
+		slot->s_record.seq = -1;
+	}
+	SpinLockRelease(&slot->s_mutex);
+}
+
 /* ---- losses ---- */
 
 /*
@@ -376,8 +392,6 @@ zkl_worker_slot_record(int slotno, const ZklRecord *record)
 
 	SpinLockAcquire(&slot->s_mutex);
 	slot->s_record = *record;
-	if (record->retired)
-		slot->s_keep_until = 0;
 	SpinLockRelease(&slot->s_mutex);
 }
 

@@ -73,7 +73,13 @@ extern bool zkl_worker_slot_request_release(int slotno, int64 zxid,
 /* zk_dump(): its answer takes that many bytes; fails it with TOO_LARGE. */
 extern void zkl_worker_slot_too_large(int slotno, uint64 size);
 
-/* Sets s_record.  A slot that is retired is kept no longer. */
+/*
+ * After another worker: no session takes its lock without asking, and one that waits has
+ * no znode.
+ */
+extern void zkl_worker_slot_take_over(int slotno);
+
+/* Sets s_record. */
 extern void zkl_worker_slot_record(int slotno, const ZklRecord *record);
 
 /*

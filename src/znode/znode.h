@@ -82,20 +82,12 @@ extern const char *zkl_name_check_root(const char *root, size_t length);
 
 /* ---- znode.c ---- */
 
-/*
- * What is kept of a request's znode outside of the core, before anybody can see a
- * consequence, so that a restarted worker can find out what became of it
- */
+/* What is shown of a request's znode outside of the core */
 typedef struct ZklRecord
 {
 	bool		sent;			/* a create with this id may have been sent,
 								 * and the znode is not known to be gone */
 	bool		going;			/* it is to be deleted; another one follows */
-	bool		retired;		/* the hold is none any more, nor kept: its
-								 * znode is another hold's, gone, or to be
-								 * deleted */
-	bool		worded;			/* it was granted on a word, so the znode of
-								 * another server may still stand ahead */
 	bool		disowned;		/* kept, and it does not belong to its owner's
 								 * other requests */
 	uint32_t	generation;		/* of the session of this znode, or of the one

@@ -280,63 +280,6 @@ worker_look(Worker *w, int i)
 		worker_look_bounds(w, i);
 }
 
-static void
-read_slot(Worker *w, uint32_t request, ZklRestored *restored, char *text)
-{
-	static const ZklSlotSays says[] = {
-		[SLOT_WAITING] = ZKL_SLOT_SAYS_WAITING,
-		[SLOT_GRANTED] = ZKL_SLOT_SAYS_GRANTED,
-		[SLOT_CACHED] = ZKL_SLOT_SAYS_GRANTED,
-		[SLOT_DENIED] = ZKL_SLOT_SAYS_ANSWERED,
-		[SLOT_FAILED] = ZKL_SLOT_SAYS_ANSWERED,
-		[SLOT_LOST] = ZKL_SLOT_SAYS_LOST,
-		[SLOT_RELEASED] = ZKL_SLOT_SAYS_RELEASED,
-	};
-	const Slot *s = &w->slots[request];
-
-	if (s->state == SLOT_FREE)
-		return;
-	restored->over = is_overdue(w, (int) request);
-	restored->demand = demand_of(s, w->now);
-	restored->demand.data = strcpy(text, restored->demand.data);
-	restored->state = says[s->state];
-	restored->broken = (!s->overdue && s->failure == ZKL_FAILURE_BROKEN) ||
-		s->failure == ZKL_FAILURE_UNREADABLE || s->failure == ZKL_FAILURE_OVERTAKEN;
-	restored->overdue = s->overdue;
-	restored->end.keep_until = s->keep_until;
-	restored->end.epilogue = slot_has_epilogue(s, w->now);
-	restored->token = s->token;
-	restored->asked_zxid = s->asked_zxid;
-	restored->record = s->record;
-}
-
-void
-worker_restore(Worker *w)
-{
-	ZklRestored *slots = calloc(w->nslots, sizeof(ZklRestored));
-	char	   *texts = malloc(w->nslots * (ZKL_MAX_NODE_DATA + 1));
-	ZklRecalled found;
-	uint32_t	i;
-
-	if (slots == NULL || texts == NULL)
-		abort();
-	for (i = 0; i < w->nslots && !ZKL_MUTANT(CACHED_RESTORED_HELD); i++)
-		(void) recall(w, i, 0, &found);
-	if (w->session.id != 0)
-		worker_tell(w, ZKL_EVENT(ATTACH,.session = &w->session,.chain = w->chain,
-								 .chain_in_use = w->chain_in_use));
-	for (i = 0; i < w->nslots; i++)
-		read_slot(w, i, &slots[i], texts + i * (ZKL_MAX_NODE_DATA + 1));
-	worker_tell(w, ZKL_EVENT(RESTORE,.slots = slots));
-	free(slots);
-	free(texts);
-	for (i = 0; i < w->nslots; i++)
-	{
-		w->slots[i].known = zkl_manager_knows(w->m, i);
-		w->slots[i].behind_cached[0] = '\0';
-	}
-}
-
 /* ---- from the connection ---- */
 
 static void
@@ -344,7 +287,6 @@ begin_session(Worker *w, int64_t id)
 {
 	w->session.id = id;
 	w->session.generation++;
-	w->chain = w->chain_in_use = 0;
 }
 
 bool
@@ -400,8 +342,6 @@ record_znode(Slot *s, const ZklRecord *record)
 {
 	s->znodes += record->sent && !zkl_uuid_equal(&s->record.uuid, &record->uuid);
 	s->record = *record;
-	if (record->retired)
-		s->keep_until = 0;
 }
 
 static bool
@@ -502,15 +442,46 @@ carry_out(Worker *w, const ZklAction *action)
 {
 	bool		changed;
 
-	if (action->kind == ZKL_ACTION_CHAIN)
-	{
-		w->chain = action->chain;
-		w->chain_in_use = action->chain_in_use;
-	}
 	changed = record(&w->slots[action->request], action);
 	if (changed && action->kind == ZKL_ACTION_GRANT)
 		note_wait(&w->slots[action->request], w->decided_at);
 	w->after(w, action, changed);
+}
+
+/* Its request is to be submitted anew, or its end to be told. */
+static void
+forget_slot(Slot *s)
+{
+	if (s->state == SLOT_WAITING)
+		s->record = (ZklRecord)
+	{
+		.seq = -1
+	};
+	s->behind_cached[0] = '\0';
+	s->renewal = 0;				/* of what is lost */
+	s->known = false;
+	s->marked = true;
+}
+
+void
+worker_take_over(Worker *w)
+{
+	ZklAction	loss = {.kind = ZKL_ACTION_LOSE,.failure = ZKL_FAILURE_SESSION_EXPIRED};
+	ZklRecalled found;
+
+	if (w->session.id != 0)
+		begin_session(w, 0);
+	for (loss.request = 0; loss.request < w->nslots; loss.request++)
+	{
+		Slot	   *s = &w->slots[loss.request];
+
+		if (s->state == SLOT_FREE)
+			continue;
+		(void) recall(w, loss.request, 0, &found);
+		if (!ZKL_MUTANT(LOST_SLOT_KEPT))
+			carry_out(w, &loss);
+		forget_slot(s);
+	}
 }
 
 bool

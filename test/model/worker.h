@@ -140,8 +140,6 @@ typedef struct Worker
 	Slot	   *slots;
 	uint32_t	nslots;
 	ZklSession	session;		/* id 0: none */
-	uint32_t	chain;
-	uint32_t	chain_in_use;
 
 	ZklManager *m;				/* NULL: it does not run */
 	ZklTrace	trace;			/* at first off */
@@ -164,8 +162,11 @@ extern const ZklWing *const worker_wings[];
 extern void worker_create(Worker *w, ZklConfig config);
 extern void worker_destroy(Worker *w);
 
-/* After a restart: the session to come back to, and what the slots say. */
-extern void worker_restore(Worker *w);
+/*
+ * After a restart: its session is over, and with it all holds.  Those who wait are to be
+ * looked at, as are all slots.
+ */
+extern void worker_take_over(Worker *w);
 
 /* ---- events ---- */
 

@@ -43,7 +43,6 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 			put_back(w->slots[action->request].name);
 			in_use--;
 			break;
-		case ZKL_ACTION_CHAIN:
 		case ZKL_ACTION_RECORD:
 			break;
 		default:

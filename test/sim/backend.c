@@ -399,14 +399,35 @@ take_cached(Backend *b, int lock)
 	return true;
 }
 
+/* A lock that it holds in shared mode, in a directory whose counter nears its end; or -1 */
+static int
+pick_upgrade(const Backend *b)
+{
+	const Host *h = backend_host(b);
+	int			i;
+
+	for (i = 0; i < b->nholds; i++)
+	{
+		const Slot *s = &h->slots[b->holds[i].slot];
+
+		if (s->mode == ZKL_SHARED &&
+			(uint32_t) lock_path(s->lock)->node[HEAD].counter > ZKL_SEQ_LIMIT - 8)
+			return s->lock;
+	}
+	return -1;
+}
+
 void
 backend_ask(Backend *b)
 {
-	int			lock = pick_lock(b);
-	ZklLockMode mode = lock_mode(lock, below(100) < backends.shared);
+	int			upgrade = base.calm ? -1 : pick_upgrade(b);
+	int			lock = upgrade >= 0 && !once_in(4) ? upgrade : pick_lock(b);
+	ZklLockMode mode = lock_mode(lock, lock != upgrade && below(100) < backends.shared);
 
 	if (mode == ZKL_SHARED || !take_cached(b, lock))
 		request(b, lock, mode);
+	if (lock == upgrade)
+		b->give_up_at = NEVER;
 }
 
 /* Looks at what it waits for. */

@@ -85,14 +85,16 @@ do_kill_session_process(void)
 void
 do_kill_worker(void)
 {
-	worker_kill(some_host(), base.now + below(SECOND));
+	Host	   *h = some_host();
+	Time		back_at = base.now + below(SECOND);
+
+	if (once_in(2))
+		worker_terminate(h, back_at);
+	else
+		worker_kill(h, back_at);
 }
 
-/*
- * The worst moments are when the last heartbeat is given up, whose batches may
- * still be carried out, and the next is not yet made; and when the node of
- * somebody who waits is to go.
- */
+/* The worst moment is right behind a grant, with batches on their way. */
 void
 do_kill_at_worst(void)
 {

@@ -448,6 +448,7 @@ host_start(Host *h)
 	h->lease_generation = 0;
 	h->lease_ms = 0;
 	h->zxid_floor = 0;
+	h->left_session = h->not_before = 0;
 	h->up = true;
 	h->stopping = false;
 	h->leave_at = 0;

@@ -90,6 +90,10 @@ typedef struct Host
 	int			next_server;
 	int			server;
 	int64_t		start_at;		/* these in local time */
+	int64_t		not_before;		/* the next session: the one before lives on */
+	int64_t		left_session;	/* that one, 0: none; and until when it lives
+								 * at least */
+	int64_t		left_until;
 	int64_t		deadline;
 	int64_t		begun_at;
 	int64_t		closing_until;	/* the session is given up; 0: it is not */
@@ -216,6 +220,9 @@ extern bool lease_is_good(const Host *h, uint32_t generation);
 /* An operator says that smaller transaction ids are all right. */
 extern void host_accept_lower_tokens(Host *h);
 extern void worker_kill(Host *h, Time back_at);
+
+/* By a signal: if no slot is in use, it closes its session. */
+extern void worker_terminate(Host *h, Time back_at);
 extern void session_process_kill(Host *h);
 
 /* ---- between host.c, loop.c and supervisor.c ---- */
@@ -232,6 +239,7 @@ extern void link_push(Host *h, LinkKind kind, int64_t session, Frame *frame);
 extern LinkMessage *link_next(Host *h);
 extern void link_put_back(Host *h, LinkMessage *message);
 extern void supervisor_begin(Host *h);
+extern void supervisor_forget_session(Host *h);
 extern void supervisor_take(Host *h, const LinkMessage *message);
 extern void supervisor_send(Host *h, const ZklAction *action);
 extern void supervisor_tick(Host *h);

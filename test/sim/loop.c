@@ -37,19 +37,12 @@ static void
 publish_lease(Host *h)
 {
 	int64_t		lease = zkl_manager_lease(h->worker.m) / 1000;
-	int64_t		limit = zkl_manager_lease_limit(h->worker.m) / 1000;
 
 	if (ZKL_MUTANT(LEASE_WITHOUT_GENERATION) && lease == 0)
 		return;
-	if (h->worker.session.generation == h->published_generation)
-	{
-		if (limit > h->published_ms)
-			limit = h->published_ms;
-		if (lease < limit)
-			lease = limit;
-		if (lease == h->published_ms)
-			return;
-	}
+	if (h->worker.session.generation == h->published_generation &&
+		lease == h->published_ms)
+		return;
 	h->published_ms = lease;
 	h->published_generation = h->worker.session.generation;
 	lease_publish(h, h->worker.session.generation, lease);
@@ -150,10 +143,6 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 		case ZKL_ACTION_SEND:
 			supervisor_send(h, action);
 			break;
-		case ZKL_ACTION_CHAIN:
-			if (h->kill_at_worst && action->chain != action->chain_in_use)
-				chaos_kill_worker(h, base.now + some_delay(ens.net));
-			break;
 		case ZKL_ACTION_REVIVED:
 			oracle_revived(h, i);
 			break;
@@ -163,10 +152,6 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 		case ZKL_ACTION_RECONNECT:
 			supervisor_reconnect(h, action->rc);
 			break;
-		case ZKL_ACTION_RECORD:
-			if (h->kill_at_worst && s->record.going && s->state == SLOT_WAITING)
-				chaos_kill_worker(h, base.now + some_delay(ens.net));
-			break;
 		case ZKL_ACTION_GRANT:
 
 			/* If it was given up just now, its node may tell of its wait. */
@@ -174,6 +159,8 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 			s->was_granted = true;
 			if (changed)
 				grant(h, i);
+			if (h->kill_at_worst)
+				chaos_kill_worker(h, base.now + some_delay(ens.net));
 			break;
 		case ZKL_ACTION_DENY:
 			slot_tell(h, i, changed, "host # slot #: denied #");
@@ -531,6 +518,27 @@ tell(void *context, const char *line)
 	trace_core(h->id, line);
 }
 
+/*
+ * The session of the worker before is left to expire.  Until then there is no other: this
+ * server would stand behind its own old nodes.
+ */
+static void
+take_over(Host *h)
+{
+	if (h->worker.session.id != 0)
+	{
+		SEEN(TAKE_OVER);
+		oracle_left(h);
+		if (!ZKL_MUTANT(NEXT_SESSION_AT_ONCE))
+			h->not_before = host_clock(h) + h->timeout + 2 * ens.tick;
+	}
+	worker_take_over(&h->worker);
+	h->marked = true;
+	h->published_ms = 0;
+	h->published_generation = h->worker.session.generation;
+	lease_publish(h, h->published_generation, 0);
+}
+
 void
 worker_start(Host *h)
 {
@@ -557,12 +565,10 @@ worker_start(Host *h)
 	worker_create(&h->worker, config);
 	if (base.trace != TRACE_HASH)
 		zkl_trace_begin(&h->worker.trace, h->worker.m, tell, h);
-	h->published_ms = h->lease_ms;
-	h->published_generation = h->lease_generation;
 	h->interrupted = false;
 	h->stop_after = -1;
 	supervisor_begin(h);
-	worker_restore(&h->worker);
+	take_over(h);
 	worker_actions(h);
 	worker_wake(h, hosts.wake_delay);
 }
@@ -583,4 +589,20 @@ worker_kill(Host *h, Time back_at)
 	h->wake_at = NEVER;
 	h->stopped_until = 0;
 	h->worker_at = back_at;
+}
+
+void
+worker_terminate(Host *h, Time back_at)
+{
+	bool		used = false;
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		used |= h->slots[i].state != SLOT_FREE;
+	if (h->worker.m != NULL && !h->interrupted && (!used || ZKL_MUTANT(OLD_SESSION_CLOSED)))
+	{
+		supervisor_forget_session(h);
+		close_session(h);
+	}
+	worker_kill(h, back_at);
 }

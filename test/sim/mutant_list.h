@@ -31,7 +31,6 @@
 	X(STRING_ORDER, "names are compared as strings: readers sort before writers") \
 	X(IGNORE_GAP, "numbers of other clients in between are ignored") \
 	X(RESEND_AFTER_BADVERSION, "a batch without an answer is sent again with the version that it expected, and BADVERSION counts as not applied") \
-	X(ID_REPEATED, "a restarted worker gives znodes of its session the ids of earlier ones") \
 	X(HEARTBEAT_REUSED, "the heartbeat node is created again under its old name") \
 	X(TOKEN_FROM_HEARTBEAT, "a token is taken from the heartbeat although the reply was lost") \
 	X(READ_BEFORE_BEAT, "a new connection is believed before its first beat") \
@@ -60,7 +59,6 @@
 	X(LEASE_WITHOUT_RATES, "the lease has no margin for clocks of different rates") \
 	X(SEMAPHORE_ONLY_CONTENDERS, "children of a semaphore that no client of ours made are not counted") \
 	X(UPGRADE_BY_OLD_LISTING, "shared to exclusive is refused because of a listing from before the request") \
-	X(RESTART_TAKES_LAST_CHAIN, "a restarted worker replaces the heartbeat that was tried last, not the one in its batches") \
 	X(LOST_WRITES_UNNOTICED, "an ensemble that lost writes which it had acknowledged is taken for one that has them all") \
 	X(LATER_HEARTBEAT_UNSEEN, "writes count as lost although a later heartbeat node is there") \
 	X(REVIVED_UNNOTICED, "a session whose end may be lost goes on with all that it had") \
@@ -69,8 +67,6 @@
 	X(REFUSED_DELETE_IS_DONE, "a delete that is refused counts as done") \
 	X(OLDER_INCARNATION_KEPT, "numbers that start again are not taken for a new directory") \
 	X(BROKEN_GOES_ON_AS_READER, "a writer that an operator has marked goes on as a reader without a mark") \
-	X(RESTORED_AHEAD, "a restarted worker queues a waiter whose znode is to be deleted") \
-	X(CLOSING_SESSION_KEPT, "a session that a worker was closing is attached by the next worker") \
 	X(VERDICT_UNCHECKED, "a deadlock is decided without a check that it still exists") \
 	X(ORDER_BY_ZXID_ALONE, "publications of one batch have no order") \
 	X(QUEUE_UNSEEN, "a reader does not wait for those before a writer that waits ahead of it") \
@@ -110,8 +106,9 @@
 	X(QUESTION_UNMARKED, "a question is forgotten while the mark is taken away") \
 	X(WRITTEN_OVER, "our own write to the data of a znode goes over what others have written") \
 	X(WAIT_UNTOLD, "the znode of a hold that waited does not say so") \
-	X(CACHED_RESTORED_HELD, "a restarted worker takes cached locks for held ones") \
-	X(WORD_FIRST, "a word is said before the slot says that the hold is over") \
+	X(LOST_SLOT_KEPT, "a worker that takes over leaves the holds of the session before as they are") \
+	X(OLD_SESSION_CLOSED, "a worker that ends closes its session although locks are held") \
+	X(NEXT_SESSION_AT_ONCE, "the next worker begins a session while the one before lives on") \
 	X(WORD_FOR_GUARD, "a word is said for a lock under which ZooKeeper is read") \
 	X(WORD_FOR_WAIT, "a word is said for the end of a wait") \
 	X(WORD_FOR_PUBLISHED, "a word is said for a znode whose id is published") \

@@ -128,6 +128,23 @@ oracle_attached(const Host *h)
 	check_outlived(h);
 }
 
+/* The next worker's session waits for the end of the one that is left. */
+void
+oracle_left(Host *h)
+{
+	h->left_session = h->worker.session.id;
+	h->left_until = host_clock(h) + h->timeout;
+}
+
+void
+oracle_new_session(const Host *h)
+{
+	const Session *left = session_find(h->left_session);
+
+	if (left != NULL && left->alive && host_clock(h) < h->left_until)
+		broken("S6", "host %d stands behind what the session before has left", h->id);
+}
+
 void
 oracle_slewed(const Host *h)
 {

@@ -65,6 +65,10 @@ extern void oracle_lease(Host *h);
 /* Its session has been attached to, and may have got another timeout. */
 extern void oracle_attached(const Host *h);
 
+/* A worker leaves the session of the one before; a session is new. */
+extern void oracle_left(Host *h);
+extern void oracle_new_session(const Host *h);
+
 /* A clock has another rate. */
 extern void oracle_slewed(const Host *h);
 

@@ -39,10 +39,14 @@ find(const ZklUuid *znode)
 	return w;
 }
 
-/*
- * Nothing is held by the znode, nor waits there; what is kept or cached is held.  The
- * slot also keeps a restarted worker from granting it.
- */
+/* Whether its backend may still commit with it, or somebody rely on what he was told */
+static bool
+is_relied_on(const Host *h, const Slot *s)
+{
+	return !s->overdue || s->quiet || s->promised_until > host_clock(h);
+}
+
+/* Nothing is held by the znode, nor waits there; what is kept or cached is held. */
 static void
 check_word(const Host *h, int i)
 {
@@ -54,7 +58,7 @@ check_word(const Host *h, int i)
 	if (!s->was_granted)
 		broken("S11", "host %d says a word of slot %d, which only waited", h->id, i);
 	if (s->state == SLOT_WAITING || s->state == SLOT_GRANTED ||
-		s->state == SLOT_CACHED || (s->state == SLOT_LOST && !s->record.retired) ||
+		s->state == SLOT_CACHED || (s->state == SLOT_LOST && is_relied_on(h, s)) ||
 		holds(h, i))
 		broken("S11", "host %d says a word of slot %d, which is in state %d", h->id,
 			   i, (int) s->state);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the simulation and tries the mutants; prints TAP.
 #
-#	test/sim/run.sh		SEEDS=20000 schedules, and three times as many per mutant at most
+#	test/sim/run.sh		SEEDS=20000 schedules, and ten times as many per mutant at most
 #
 # The programs are built before (make -C test/sim).
 set -uo pipefail
@@ -46,7 +46,7 @@ output=$(./scale servers=20 backends=1 names=1 think=5 hold=5 most=5.1 2>&1)
 report $? "20 servers, one name: at most 5.1 requests per acquire" "$output"
 
 # A line each: | mutant | the bug | rule broken | first seed |
-output=$(./mutants -M -n $((3 * seeds)) -j "$jobs" 2>&1)
+output=$(./mutants -M -n $((10 * seeds)) -j "$jobs" 2>&1)
 while IFS='|' read -r _ mutant _ rule seed _; do
 	mutant=${mutant// /}
 	case $mutant in mutant | ---*) continue ;; esac

@@ -176,8 +176,8 @@ void_grants(Host *h)
 		lease_publish(h, h->worker.session.generation, 0);
 }
 
-static void
-session_lost(Host *h)
+void
+supervisor_forget_session(Host *h)
 {
 	trace("host #: session # is lost", h->id, h->worker.session.id, 0, 0, NULL);
 	worker_session_lost(&h->worker);
@@ -188,29 +188,26 @@ static void
 connected(Host *h, int64_t id, Time timeout)
 {
 	if (h->worker.session.id != 0 && h->worker.session.id != id)
-		session_lost(h);
+		supervisor_forget_session(h);
 	h->timeout = timeout;
 	h->phase = PHASE_CONNECTED;
 	h->outstanding = 0;
-	h->worker.session.lease_until =
-		h->lease_generation == h->worker.session.generation ? h->lease_ms * MS : 0;
 	if (worker_connected(&h->worker, id, (uint32_t) (timeout / MS),
 						 h->begun_at))
+	{
+		oracle_new_session(h);
 		void_grants(h);
+	}
 }
 
-/*
- * ZooKeeper may carry out the close late, so the session is forgotten first.  It
- * would show if the next worker attached it.
- */
+/* ZooKeeper may carry out the close late, so the session is forgotten first. */
 static void
 give_up_session(Host *h)
 {
 	Request    *request;
 
 	h->give_up_wanted = false;
-	if (!ZKL_MUTANT(CLOSING_SESSION_KEPT))
-		session_lost(h);
+	supervisor_forget_session(h);
 	h->closing_until = host_clock(h) + CLOSING_TIME;
 	if (h->conn == NULL)
 		return;
@@ -220,7 +217,7 @@ give_up_session(Host *h)
 	if (base.calm || once_in(2))
 		return;
 
-	/* The worst moment: the next worker may use a session at once. */
+	/* The worst moment: a worker takes over. */
 	host_accept_lower_tokens(h);
 	ens.late_after_move = true;
 	chaos_kill_worker(h, base.now + below(ens.net));
@@ -231,8 +228,6 @@ static void
 session_given_up(Host *h)
 {
 	supervisor_end_process(h);
-	if (ZKL_MUTANT(CLOSING_SESSION_KEPT))
-		session_lost(h);
 	h->start_at = host_clock(h) + LONGEST_PAUSE;
 }
 
@@ -265,7 +260,7 @@ supervisor_take(Host *h, const LinkMessage *message)
 	supervisor_end_process(h);
 	if (message->kind == LINK_EXPIRED)
 	{
-		session_lost(h);
+		supervisor_forget_session(h);
 		h->start_at = host_clock(h);
 	}
 }
@@ -314,12 +309,18 @@ supervisor_send(Host *h, const ZklAction *action)
 
 /* ---- time ---- */
 
+static int64_t
+next_start(const Host *h)
+{
+	return h->start_at > h->not_before ? h->start_at : h->not_before;
+}
+
 void
 supervisor_tick(Host *h)
 {
 	int64_t		now = host_clock(h);
 
-	if (h->phase == PHASE_NO_PROCESS && now >= h->start_at)
+	if (h->phase == PHASE_NO_PROCESS && now >= next_start(h))
 		start_process(h);
 	else if (h->phase == PHASE_CONNECTING && now >= h->deadline)
 		supervisor_end_process(h);
@@ -343,7 +344,7 @@ int64_t
 supervisor_timer(const Host *h)
 {
 	if (h->phase == PHASE_NO_PROCESS)
-		return h->start_at;
+		return next_start(h);
 	if (h->phase == PHASE_CONNECTING)
 		return h->deadline;
 	if (h->closing_until != 0)

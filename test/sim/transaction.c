@@ -143,6 +143,19 @@ give_back(Backend *b, int i)
 	b->at = base.now + some_delay(base.calm ? MS : backends.hold);
 }
 
+/* A slot to renew or cancel: mostly one that keeps what was promised */
+static int
+some_kept(const Host *h)
+{
+	int			i = (int) below(MAX_SLOTS);
+	int			n;
+
+	for (n = 0; n < MAX_SLOTS && !once_in(8); n++, i = (i + 1) % MAX_SLOTS)
+		if (h->slots[i].state == SLOT_RELEASED && h->slots[i].promised_until > host_clock(h))
+			return i;
+	return i;
+}
+
 void
 transaction_go_on(Backend *b)
 {
@@ -158,7 +171,7 @@ transaction_go_on(Backend *b)
 		slot_keep(backend_host(b), b->holds[i].slot,
 				  1 + some_delay(backends.at_least) / MS);
 	if (backends.bounded > 0 && once_in(8))
-		slot_renew(backend_host(b), (int) below(MAX_SLOTS), once_in(4) || base.calm ? 0 :
+		slot_renew(backend_host(b), some_kept(backend_host(b)), once_in(4) || base.calm ? 0 :
 				   1 + some_delay(backends.at_least) / MS, once_in(3));
 	if (below(100) < backends.asserts)
 		slot_promise(backend_host(b), once_in(4) ? (int) below(MAX_SLOTS) : b->holds[i].slot);

@@ -310,23 +310,16 @@ in_two_batches(Case *c)
 }
 
 static void
-in_restored_waiting(Case *c)
+in_restarted_waiting(Case *c)
 {
 	in_behind_own(c);
 	world_restart(c->w);
 }
 
 static void
-in_restored_held(Case *c)
+in_restarted_held(Case *c)
 {
 	in_covering(c);
-	world_restart(c->w);
-}
-
-static void
-in_restored_unsettled(Case *c)
-{
-	in_unsettled(c);
 	world_restart(c->w);
 }
 
@@ -356,8 +349,7 @@ const MachineState machine_states[] = {
 	STATE(in_released_deleting), STATE(in_lost), STATE(in_between_sessions),
 	STATE(in_upgrade), STATE(in_upgraded), STATE(in_renumbered),
 	STATE(in_parked), STATE(in_parents), STATE(in_two_batches),
-	STATE(in_restored_waiting), STATE(in_restored_held),
-	STATE(in_restored_unsettled), STATE(in_tainted)
+	STATE(in_restarted_waiting), STATE(in_restarted_held), STATE(in_tainted)
 };
 
 const size_t machine_nstates =

@@ -64,10 +64,6 @@ overdue_siblings(void)
 		world_run(w);
 		CHECK(world_holds(w, both[1 - which]));
 		CHECK(world_waits(w, next));
-		world_restart(w);
-		world_connect(w);
-		world_run(w);
-		CHECK(world_holds(w, both[1 - which]));
 		world_overdue(w, both[1 - which]);
 		world_run(w);
 		CHECK(world_holds(w, next));
@@ -151,10 +147,7 @@ renewed(void)
 	world_keep(w, first, MINUTE);
 	world_keep(w, other, 2 * MINUTE);
 	renew(w, first, w->worker.now + 3 * MINUTE);
-	world_sleep(w, MINUTE + 1000);
-	world_restart(w);
-	world_connect(w);
-	world_sleep(w, MINUTE + 1000);
+	world_sleep(w, 2 * MINUTE + 2000);
 	CHECK(world_keeps(w, first) && w->requests[other].state == SLOT_FREE);
 	CHECK(world_waits(w, next));
 	renew(w, first, w->worker.now + 1000);
@@ -245,31 +238,20 @@ kept_beside_a_hold(void)
 static void
 kept_under_cover(void)
 {
-	int			restarts;
+	World	   *w = world_ready();
+	uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	covered = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 
-	for (restarts = 0; restarts < 2; restarts++)
-	{
-		World	   *w = world_ready();
-		uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
-		uint32_t	covered = hold(w, 1, ZKL_EXCLUSIVE);
-		uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
-
-		world_run(w);
-		world_keep(w, covered, MINUTE);
-		if (restarts)
-		{
-			world_restart(w);
-			world_connect(w);
-			world_run(w);
-		}
-		world_release(w, r);
-		world_run(w);
-		CHECK(world_keeps(w, covered));
-		CHECK(world_waits(w, next));
-		world_sleep(w, MINUTE);
-		CHECK(world_holds(w, next));
-		world_wind_up(w);
-	}
+	world_run(w);
+	world_keep(w, covered, MINUTE);
+	world_release(w, r);
+	world_run(w);
+	CHECK(world_keeps(w, covered));
+	CHECK(world_waits(w, next));
+	world_sleep(w, MINUTE);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
 }
 
 /* What ends it early; nobody is told, for there is nobody. */
@@ -311,46 +293,35 @@ kept_and_gone(void)
 
 /*
  * It is broken, and its host says that somebody relies on it for a while: until then its
- * node stays, also if the worker is restarted, and it cannot be renewed.
+ * node stays, and it cannot be renewed.
  */
 static void
 kept_and_promised(void)
 {
-	int			restarts;
+	World	   *w = world_ready();
+	uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	char		path[ZKL_MAX_PATH + 1];
 
-	for (restarts = 0; restarts < 2; restarts++)
-	{
-		World	   *w = world_ready();
-		uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
-		uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
-		char		path[ZKL_MAX_PATH + 1];
-
-		world_sleep(w, 2 * WORLD_BEAT);
-		world_keep(w, r, MINUTE);
-		w->requests[r].promised_until = w->worker.now + 2 * WORLD_BEAT;
-		world_path(w, r, path);
-		CHECK_INT(model_set(&w->zk, path, WORLD_BREAK), ZKL_RC_OK);
-		world_run(w);
-		CHECK(w->requests[r].kept_lost && !zkl_manager_keeps(w->worker.m, r));
-		if (restarts > 0)
-		{
-			world_restart(w);
-			world_connect(w);
-			world_run(w);
-		}
-		CHECK(world_waits(w, next));
-		world_sleep(w, WORLD_BEAT);
-		CHECK(world_waits(w, next));
-		world_sleep(w, WORLD_BEAT);
-		CHECK(world_holds(w, next));
-		CHECK(w->requests[r].state == SLOT_FREE);
-		world_wind_up(w);
-	}
+	world_sleep(w, 2 * WORLD_BEAT);
+	world_keep(w, r, MINUTE);
+	w->requests[r].promised_until = w->worker.now + 2 * WORLD_BEAT;
+	world_path(w, r, path);
+	CHECK_INT(model_set(&w->zk, path, WORLD_BREAK), ZKL_RC_OK);
+	world_run(w);
+	CHECK(w->requests[r].kept_lost && !zkl_manager_keeps(w->worker.m, r));
+	CHECK(world_waits(w, next));
+	world_sleep(w, WORLD_BEAT);
+	CHECK(world_waits(w, next));
+	world_sleep(w, WORLD_BEAT);
+	CHECK(world_holds(w, next));
+	CHECK(w->requests[r].state == SLOT_FREE);
+	world_wind_up(w);
 }
 
 /*
- * Likewise, and the broken node is that of another hold, which is released while no
- * worker runs: it goes over to the hold that somebody relies on.
+ * Likewise, and the broken node is that of another hold, which is released: it goes over
+ * to the hold that somebody relies on.
  */
 static void
 promised_on_the_node_of_another(void)
@@ -366,9 +337,7 @@ promised_on_the_node_of_another(void)
 	world_write(w, first, WORLD_BREAK);
 	world_run(w);
 	CHECK(w->requests[first].state == SLOT_LOST && w->requests[kept].kept_lost);
-	world_leave(w, first);
-	world_restart(w);
-	world_connect(w);
+	world_release(w, first);
 	world_run(w);
 	CHECK(world_waits(w, next));
 	world_sleep(w, 2 * WORLD_BEAT);
@@ -377,7 +346,7 @@ promised_on_the_node_of_another(void)
 	world_wind_up(w);
 }
 
-/* A new worker keeps it, also from its former owner, whatever he has since. */
+/* It is lost with the worker, as any hold; what waits goes on, of its owner, too. */
 static void
 kept_over_a_restart(void)
 {
@@ -388,14 +357,13 @@ kept_over_a_restart(void)
 
 	world_keep(w, r, MINUTE);
 	reader = hold(w, 1, ZKL_SHARED);
+	writer = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
 	world_restart(w);
+	CHECK(w->requests[r].state == SLOT_FREE && w->requests[reader].state == SLOT_LOST);
+	CHECK(world_waits(w, writer));
 	world_connect(w);
 	world_run(w);
-	CHECK(world_keeps(w, r) && world_holds(w, reader));
-	writer = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
-	CHECK(world_waits(w, writer));
-	world_sleep(w, MINUTE);
 	CHECK(world_holds(w, writer));
 	world_wind_up(w);
 }

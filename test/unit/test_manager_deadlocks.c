@@ -491,24 +491,6 @@ in_turn(void)
 	pair_finish(&p);
 }
 
-/* A restarted worker deletes what the one before it left, and publishes anew. */
-static void
-restart(void)
-{
-	Pair		p = pair_make();
-
-	pair_wait_long(&p);
-	CHECK_INT(pair_publications(), 1);
-	world_restart(p.w);
-	world_connect(p.w);
-	world_run(p.w);
-	CHECK_INT(pair_publications(), 0);
-	pair_publish_other(&p);
-	pair_wait_long(&p);
-	CHECK(pair_is_victim(&p));
-	pair_finish(&p);
-}
-
 /* The session is gone, and with it what was held: no deadlock is left. */
 static void
 session_lost(void)
@@ -629,7 +611,6 @@ main(void)
 	RUN(too_many);
 	RUN(search_behind_publication);
 	RUN(in_turn);
-	RUN(restart);
 	RUN(session_lost);
 	RUN(broken_hold);
 	RUN(epilogue_is_no_obstacle);

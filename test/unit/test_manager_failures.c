@@ -543,7 +543,7 @@ sweep_refused(void)
 	World	   *w = world_ready();
 	char		path[ZKL_MAX_PATH + 1];
 	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	uint32_t	chain = w->worker.chain;
+	uint32_t	chain = world_chain(w);
 
 	world_run(w);
 	world_heartbeat(w, chain + 1, path);
@@ -561,7 +561,7 @@ sweep_refused(void)
 	w->zk.single_path = path;
 	world_run(w);
 	CHECK_INT(w->zk.single_rc, 0);
-	CHECK(w->worker.chain > chain + 1);
+	CHECK(world_chain(w) > chain + 1);
 	CHECK(tree_find(path) != NULL);
 	world_sleep(w, 2 * WORLD_BEAT);
 	CHECK(tree_find(path) == NULL);
@@ -603,13 +603,13 @@ heartbeat_node_deleted(void)
 	uint32_t	chain;
 
 	world_run(w);
-	chain = w->worker.chain;
+	chain = world_chain(w);
 	world_heartbeat(w, chain, path);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	world_release(w, r);
 	r = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK(w->worker.chain > chain);
+	CHECK(world_chain(w) > chain);
 	CHECK(world_holds(w, r));
 	CHECK_INT(w->losses, 0);
 	CHECK_INT(world_nodes(w, "/a"), 1);

@@ -468,7 +468,7 @@ lose_downgrade_of_others(bool elected)
 		w->zk.zxid += INT64_C(1) << 32;
 	else
 	{
-		world_heartbeat(w, w->worker.chain, heartbeat);
+		world_heartbeat(w, world_chain(w), heartbeat);
 		tree_find(heartbeat)->stat.version--;
 	}
 	world_connect(w);

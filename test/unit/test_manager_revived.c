@@ -159,14 +159,13 @@ unanswered_is_overtaken(void)
 	world_wind_up(w);
 }
 
-/* The connection breaks, or the worker ends, at any step before the listing has come. */
+/* The connection breaks at any step before the listing has come. */
 static void
 doubt_lasts(void)
 {
 	int			steps;
-	bool		restart = false;
 
-	for (steps = 0; steps < 12; steps++, restart = !restart)
+	for (steps = 0; steps < 6; steps++)
 	{
 		World	   *w = world_ready();
 		uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
@@ -176,43 +175,19 @@ doubt_lasts(void)
 		world_run(w);
 		foreign_enter(w, "/a", ZKL_EXCLUSIVE, behind);
 		away(w, true, true);
-		w->worker.session.lease_until = zkl_manager_lease(w->worker.m);
 		world_connect(w);
-		for (i = 0; i < steps / 2 && w->losses == 0; i++)
+		for (i = 0; i < steps && w->losses == 0; i++)
 		{
 			world_serve(w, 1);
 			world_deliver(w, 1);
 		}
-		if (restart)
-			world_restart(w);
-		else
-			world_disconnect(w);
+		world_disconnect(w);
 		world_connect(w);
 		world_run(w);
 		CHECK_MSG(w->requests[held].state == SLOT_LOST, "after %d steps", steps);
 		foreign_leave_all(w, "/a");
 		world_wind_up(w);
 	}
-}
-
-/* A restarted worker knows the lease that was published. */
-static void
-lease_outlives_worker(void)
-{
-	World	   *w = world_ready();
-	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	char		behind[ZKL_MAX_PATH + 1];
-
-	world_run(w);
-	foreign_enter(w, "/a", ZKL_EXCLUSIVE, behind);
-	w->worker.session.lease_until = zkl_manager_lease(w->worker.m);
-	away(w, false, true);
-	world_restart(w);
-	world_connect(w);
-	world_run(w);
-	CHECK(world_holds(w, held));
-	foreign_leave_all(w, "/a");
-	world_wind_up(w);
 }
 
 /* The directory may not be listed: the lease does not wait for it for ever. */
@@ -281,7 +256,6 @@ main(void)
 	RUN(waiter_is_overtaken);
 	RUN(unanswered_is_overtaken);
 	RUN(doubt_lasts);
-	RUN(lease_outlives_worker);
 	RUN(listing_is_refused);
 	RUN(holder_sees_revived);
 	return unit_finish();

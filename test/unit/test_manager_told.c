@@ -215,31 +215,6 @@ refused(void)
 	world_wind_up(w);
 }
 
-/* A worker that is restarted before the write does it, and after it does not. */
-static void
-restarted(void)
-{
-	int			after;
-
-	for (after = 0; after < 2; after++)
-	{
-		uint32_t	r;
-		World	   *w = after_a_wait(&r);
-
-		if (after)
-			world_sleep(w, 3 * WORLD_BEAT);
-		CHECK_INT(version(w, r), after);
-		world_disconnect(w);
-		world_restart(w);
-		world_connect(w);
-		world_sleep(w, 3 * WORLD_BEAT);
-		CHECK_INT(version(w, r), 1);
-		CHECK(told(w, r) >= A_WHILE / 1000);
-		CHECK(world_holds(w, r));
-		world_wind_up(w);
-	}
-}
-
 /*
  * The node no longer says that its lock may be cached.  The write of that is under way
  * when the lock is granted, and does not tell the wait.
@@ -273,31 +248,20 @@ granted_during_a_write(uint32_t *r)
 	return w;
 }
 
-/* A later write tells it, of a restarted worker, too. */
+/* A later write tells it. */
 static void
 told_by_another_write(void)
 {
-	int			restart;
+	uint32_t	r;
+	World	   *w = granted_during_a_write(&r);
 
-	for (restart = 0; restart < 2; restart++)
-	{
-		uint32_t	r;
-		World	   *w = granted_during_a_write(&r);
-
-		if (restart)
-		{
-			world_disconnect(w);
-			world_restart(w);
-			world_connect(w);
-		}
-		world_sleep(w, 3 * WORLD_BEAT);
-		CHECK_INT(version(w, r), 2);
-		CHECK(told(w, r) >= A_WHILE / 1000);
-		world_wind_up(w);
-	}
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK_INT(version(w, r), 2);
+	CHECK(told(w, r) >= A_WHILE / 1000);
+	world_wind_up(w);
 }
 
-/* A restarted worker leaves data of others alone, which say nothing of the wait. */
+/* Data of others is left alone, which says nothing of the wait. */
 static void
 written_by_others(void)
 {
@@ -307,7 +271,6 @@ written_by_others(void)
 	world_sleep(w, 3 * WORLD_BEAT);
 	world_write(w, r, "{}");
 	world_disconnect(w);
-	world_restart(w);
 	world_connect(w);
 	world_sleep(w, 3 * WORLD_BEAT);
 	CHECK(world_holds(w, r));
@@ -352,7 +315,6 @@ main(void)
 	RUN(broken_meanwhile);
 	RUN(answer_lost);
 	RUN(refused);
-	RUN(restarted);
 	RUN(told_by_another_write);
 	RUN(written_by_others);
 	RUN(goes_on_with_another_hold);

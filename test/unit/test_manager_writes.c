@@ -355,7 +355,7 @@ last_version(void)
 	World	   *w = world_ready();
 	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	char		heartbeat[ZKL_MAX_PATH + 1];
-	uint32_t	chain = w->worker.chain;
+	uint32_t	chain = world_chain(w);
 	uint32_t	r;
 
 	world_run(w);
@@ -365,7 +365,7 @@ last_version(void)
 	r = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_holds(w, held) && world_holds(w, r));
-	CHECK_INT(w->worker.chain, chain + 1);
+	CHECK_INT(world_chain(w), chain + 1);
 	CHECK(tree_find(heartbeat) == NULL);
 	world_wind_up(w);
 }

@@ -131,7 +131,7 @@ lose_the_session(void)
 	static const char *const expected[] = {
 		"in session-lost",
 		"out lose request=0 /zklock/a failure=session-expired",
-		"out record request=0 /zklock/a generation=1 retired",
+		"out record request=0 /zklock/a generation=1",
 		NULL
 	};
 	Lines		lines = {expected, 0};

@@ -22,7 +22,7 @@ plain_world(void)
 	return w;
 }
 
-/* Holds, waits, hand-overs, restarts, and the end of a session */
+/* Holds, waits, hand-overs, and the end of a session */
 static void
 no_wing(void)
 {
@@ -45,9 +45,6 @@ no_wing(void)
 	CHECK(world_holds(w, holder));
 	CHECK(world_waits(w, waiter));
 	CHECK(world_waits(w, third));
-	world_restart(w);
-	world_connect(w);
-	world_run(w);
 	world_release(w, holder);
 	world_run(w);
 	CHECK(world_holds(w, waiter));
@@ -152,13 +149,6 @@ note_unheld(void *wing, const ZklRequest *r)
 }
 
 static void
-note_attached(void *wing)
-{
-	(void) wing;
-	note('A');
-}
-
-static void
 note_disconnected(void *wing)
 {
 	(void) wing;
@@ -225,7 +215,7 @@ static const char *const names[] = {"noted"};
 static const ZklWing noting = {
 	.operations = names,.begin = begin_noting,.end = end_noting,
 	.began = note_began,.queued = note_queued,.waited = note_waited,
-	.unheld = note_unheld,.attached = note_attached,
+	.unheld = note_unheld,
 	.disconnected = note_disconnected,.session_lost = note_session_lost,
 	.writes_lost = note_writes_lost,.send = ask,.reply = note_answer,.timer = tell_due,.found = note_found,
 	.disowns = disown
@@ -300,7 +290,7 @@ requests(void)
 	CHECK(noted.m == NULL);
 }
 
-/* A restart, a lost connection, a lost session */
+/* A lost connection, a lost session */
 static void
 connections(void)
 {
@@ -310,10 +300,6 @@ connections(void)
 	world_run(w);
 	CHECK(world_holds(w, a));
 	check_told("bqw");
-	world_restart(w);
-	check_told("Abqw");
-	world_connect(w);
-	world_run(w);
 	world_disconnect(w);
 	check_told("D");
 	world_connect(w);
@@ -335,7 +321,7 @@ lost_writes(void)
 	world_run(w);
 	world_sleep(w, WORLD_BEAT);
 	world_disconnect(w);
-	world_heartbeat(w, w->worker.chain, heartbeat);
+	world_heartbeat(w, world_chain(w), heartbeat);
 	CHECK_INT(model_delete(&w->zk, heartbeat), ZKL_RC_OK);
 	check_told("bqwD");
 	world_connect(w);
@@ -423,7 +409,8 @@ janitor(void)
 		CHECK_INT(model_create(&w->zk, path, false,
 							   cases[i].ours ? w->conn.session : 77, "", NULL),
 				  ZKL_RC_OK);
-		world_restart(w);
+		world_disconnect(w);
+		world_lose_a_beat(w);
 		noted.disowns = cases[i].disowned;
 		world_connect(w);
 		world_run(w);

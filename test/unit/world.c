@@ -18,13 +18,11 @@ static void
 check_record(const Slot *r, const ZklRecord *record)
 {
 	CHECK(r->state != SLOT_FREE);
-	CHECK(!record->retired || r->state == SLOT_LOST ||
-		  r->state == SLOT_RELEASED || r->token == 0);
-	CHECK(!record->disowned || record->retired || r->left || r->record.disowned ||
+	CHECK(!record->disowned || r->state == SLOT_LOST || r->left || r->record.disowned ||
 		  (r->state == SLOT_RELEASED && (r->keep_until != 0 || r->kept_lost)));
 }
 
-/* The slot of the znode keeps a restarted worker from granting it. */
+/* No slot holds by the znode. */
 static void
 check_word(const World *w, const ZklUuid *znode)
 {
@@ -35,7 +33,7 @@ check_word(const World *w, const ZklUuid *znode)
 		const Slot *r = &w->requests[i];
 
 		CHECK(!r->record.sent || !zkl_uuid_equal(&r->record.uuid, znode) ||
-			  r->state == SLOT_RELEASED || r->record.retired);
+			  r->state == SLOT_RELEASED || (r->state == SLOT_LOST && r->overdue));
 	}
 }
 
@@ -53,9 +51,6 @@ check_action(Worker *worker, const ZklAction *action)
 				world_check_recorded(w, action);
 			CHECK_MSG(w->connected, "sent while disconnected");
 			CHECK(action->tag >> 55 == 0);	/* the rest is the host's */
-			break;
-		case ZKL_ACTION_CHAIN:
-			CHECK(action->chain >= w->worker.chain || action->chain == 1);
 			break;
 		case ZKL_ACTION_RECORD:
 			check_record(r, &action->record);
@@ -425,11 +420,17 @@ world_expire_session(World *w)
 void
 world_restart(World *w)
 {
+	uint32_t	i;
+
+	model_expire(&w->zk, w->worker.session.id);
 	model_disconnect(&w->conn);
 	w->connected = false;
 	destroy_manager(w);
 	make_manager(w);
-	worker_restore(&w->worker);
+	worker_take_over(&w->worker);
+	for (i = 0; i < w->config.max_requests; i++)
+		if (w->requests[i].marked)
+			worker_look(&w->worker, (int) i);
 	world_flush(w);
 }
 

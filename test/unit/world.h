@@ -69,7 +69,10 @@ extern void world_connect(World *w);
 extern void world_disconnect(World *w);
 extern void world_expire_session(World *w);
 
-/* A new manager for the same requests, as after a crash of the worker. */
+/*
+ * A new manager for the same requests, as after a crash of the worker, once the session of
+ * the one before is over.
+ */
 extern void world_restart(World *w);
 
 /* Submits a request of the lowest free number, which is returned. */
@@ -141,7 +144,12 @@ extern bool world_keeps(const World *w, uint32_t request);
 extern void world_path(const World *w, uint32_t request, char *path);
 
 /* The path of a heartbeat node of the session, by its number; the same room */
+/* The number of our last heartbeat node, and the path of such a node */
+extern uint32_t world_chain(const World *w);
 extern void world_heartbeat(const World *w, uint32_t chain, char *path);
+
+/* ZooKeeper loses the last beat: on the next connection, the janitor looks at all. */
+extern void world_lose_a_beat(World *w);
 
 /* Contenders of ours that exist in the directory of a lock */
 extern uint32_t world_nodes(const World *w, const char *name);

@@ -231,7 +231,7 @@ world_check_recorded(const World *w, const ZklAction *action)
 		ZklUuid		uuid;
 
 		snprintf(chain, sizeof(chain), "%016" PRIx64 ".%u",
-				 (uint64_t) w->worker.session.id, w->worker.chain);
+				 (uint64_t) w->worker.session.id, world_chain(w));
 		if (op->kind == ZKL_MULTI_SET && i > 0)
 		{
 			check_downgrade(op);

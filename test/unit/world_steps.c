@@ -4,6 +4,7 @@
  *
  * Owns nothing; drives a world by what world.h offers.
  */
+#include "core/state.h"
 #include "unit.h"
 #include "world.h"
 
@@ -23,11 +24,26 @@ world_path(const World *w, uint32_t request, char *path)
 	snprintf(path, ZKL_MAX_PATH + 1, WORLD_ROOT "%s/%s", r->name, name);
 }
 
+uint32_t
+world_chain(const World *w)
+{
+	return w->worker.m->chain.number;
+}
+
 void
 world_heartbeat(const World *w, uint32_t chain, char *path)
 {
 	snprintf(path, ZKL_MAX_PATH + 1, WORLD_ROOT "/.servers/%016" PRIx64 ".%u",
 			 (uint64_t) w->worker.session.id, chain);
+}
+
+void
+world_lose_a_beat(World *w)
+{
+	char		heartbeat[ZKL_MAX_PATH + 1];
+
+	world_heartbeat(w, world_chain(w), heartbeat);
+	tree_find(heartbeat)->stat.version--;
 }
 
 void
