@@ -423,9 +423,6 @@ measure_kept_locks($test, 'leader killed, election', sub { $zk->leader->kill9 },
 measure_kept_locks($test, 'session process killed', sub {
 		kill 'KILL', ChaosProcesses::session_process($_->{_pid}) foreach @nodes;
 });
-measure_kept_locks($test, 'worker terminated', sub {
-		kill 'TERM', ChaosProcesses::worker($_->{_pid}) foreach @nodes;
-});
 measure_recovery($test, 'the network is back',
 	sub { $net->hold('server*-zk*') },
 	sub { $net->pass('server*-zk*'); return now() });

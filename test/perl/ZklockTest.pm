@@ -29,7 +29,6 @@ use PgSession;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ServerTemplates;
-use SessionKeeper;
 use ZooKeeper;
 
 our @EXPORT = qw(wait_for write_secret);
@@ -420,20 +419,16 @@ sub wait_gone
 	return wait_for(sub { !kill 0, $pid }, "process $pid ends");
 }
 
-# Ends a server's worker, and returns once the next one is connected.  The ZooKeeper
-# session stays, however long that takes.
+# Ends a server's worker, and returns once the next one is connected: the session before
+# has expired by then, if it was in use.
 sub restart_worker
 {
 	my ($self, $node) = @_;
 	my $worker = $self->status($node, 'worker_pid');
-	my $timeout = $self->status($node, 'extract(epoch FROM session_timeout) * 1000');
-	my $id = $self->session_hex($node);
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	kill 'TERM', $worker;
 	$self->wait_gone($worker);
-	my $keeper = SessionKeeper->new($self->zk, $id, $timeout);
-	wait_for(sub { $keeper->is_relieved }, 'the next worker takes up the session');
 	return $self->look_until($node,
 		"SELECT worker_pid <> $worker AND state = 'connected' FROM zk_status",
 		't', 'the next worker is connected');

@@ -35,8 +35,7 @@ sub replace
 my @ways = (
 	[ 'session_pid', 'KILL' ],
 	[ 'session_pid', 'STOP' ],
-	[ 'session_pid', 'ABRT' ],
-	[ 'worker_pid', 'TERM' ]);
+	[ 'session_pid', 'ABRT' ]);
 
 foreach my $way (@ways)
 {
@@ -112,10 +111,11 @@ kill 'TERM', $pid;
 $test->look_until($one, "SELECT worker_pid <> $pid AND state = 'connected' FROM zk_status",
 	't', 'another worker');
 isnt(maker_of_id('/id3'), $maker, 'those of the next one have another');
-is($test->status($one, 'session_id'), $id, 'in the same session');
+isnt($test->status($one, 'session_id'), $id, 'in another session');
 
 # Under load
-foreach my $way ($ways[0], $ways[3])
+my %lost = map { $_->name => $test->status($_, 'sessions_lost') } $one, $two;
+foreach my $way ($ways[0], [ 'worker_pid', 'TERM' ])
 {
 	my ($column, $signal) = @$way;
 	my ($killed, $next) = (0, 0);
@@ -135,9 +135,15 @@ foreach my $way ($ways[0], $ways[3])
 		lock => "SELECT zk_lock('%s')",
 		unlock => "SELECT zk_unlock('%s')");
 	is($killed, 10, "$column killed $killed times under load");
-	is_deeply($seen->{errors}, {}, "$column: no error");
 	is($seen->{overlaps}, 0, "$column: no two holders");
-	is($test->status($_, 'sessions_lost'), 0, "$column: no session lost")
+	if ($column eq 'worker_pid')
+	{
+		delete $seen->{errors}{40001};
+		is_deeply($seen->{errors}, {}, "$column: no error but that a lock was lost");
+		next;
+	}
+	is_deeply($seen->{errors}, {}, "$column: no error");
+	is($test->status($_, 'sessions_lost'), $lost{ $_->name }, "$column: no session lost")
 	  foreach $one, $two;
 }
 

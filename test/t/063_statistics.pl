@@ -138,8 +138,9 @@ is($test->look($one, 'SELECT max_wait_time > 99, max_hold_time > 99,'
 
 $a->query("SELECT zk_lock('/s/kept')");
 $test->restart_worker($one);
-$a->query("SELECT zk_unlock('/s/kept')");
-counts('/s/kept', '1 0 0 0 0', 'a hold that outlived a worker');
+is($a->query("SELECT zk_unlock('/s/kept')"), 'f', 'a hold ends with the worker');
+$test->look_until($one, "SELECT losses FROM zk_stat_locks WHERE path = '/s/kept'", 1,
+	'and counts as lost');
 counts('/s/a', '9 2 2 3 1', 'what was counted before');
 is($test->status($one, 'stats_evicted'), 0, 'none made room yet');
 

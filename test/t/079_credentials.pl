@@ -149,6 +149,9 @@ $zk->resume;
 is($holder->sqlstate, '08006', 'ZooKeeper does not answer');
 like($holder->messages, qr/time was over before the server answered/, 'which the error says');
 like(check($one, 'settings'), qr/^t\|/, 'the settings are in use all the same');
+is($test->status($one, 'session_id, sessions_lost'), "$id|0", 'all in the same session');
+is($holder->query("SELECT zk_fencing_token('/d')"), $token, 'on which the lock was kept');
+$holder->query("SELECT zk_unlock('/d')");
 $zk->pause;
 $holder->send('SELECT zk_reconnect()');
 $holder->wait_running;
@@ -157,10 +160,6 @@ kill 'TERM', $worker;
 $test->wait_gone($worker);
 $zk->resume;
 is($holder->sqlstate, '', 'a call goes on with the next worker');
-$holder->query('SELECT zk_reconnect()');
-is($test->status($one, 'session_id, sessions_lost'), "$id|0", 'all in the same session');
-is($holder->query("SELECT zk_fencing_token('/d')"), $token, 'on which the lock was kept');
-$holder->query("SELECT zk_unlock('/d')");
 
 # ---- a server that may not look
 

@@ -83,19 +83,20 @@ $test->set($node, connect_string => $zookeeper);
 # A restarted worker goes on in the same file.
 $session->query("SELECT zk_lock('/t/held')");
 kill 'TERM', $test->status($node, 'worker_pid');
-wait_line(
-	qr{ in attach session=.* in restore request=0 /zklock/t/held exclusive curator_rw owner=\d+ patience_ms=\d+ state=granted exclusive uuid=$uuid }s,
-	'a restarted worker tells what it finds');
+$test->look_until($node, "SELECT state FROM zk_locks WHERE path = '/t/held'", 'lost', 'lost');
 $test->wait_connected($node);
-$session->query("SELECT zk_unlock('/t/held')");
+$session->query("SELECT zk_unlock_all()");
+lock_and_unlock('/t/next');
+wait_line(qr{in release request=(\d+) /zklock/t/next\n.* out free request=\g1$}ms,
+	'a restarted worker tells what it does');
 
-# Nothing tells what opens the session to others, also not how it was attached.
+# Nothing tells what opens the session to others, also not how it was opened.
 my $password = $test->zk->client->password(hex $test->session_hex($node));
 my %told = (
 	dump => $test->look($node, "SELECT string_agg(item || ' ' || state, ' ') FROM zk_dump()"),
 	log => slurp_file($node->logfile),
 	trace => slurp_file($trace));
-like($told{trace}, qr/ in attach session=/, 'the trace tells of the session');
+like($told{trace}, qr/ in connected session=/, 'the trace tells of the session');
 like($told{trace}, qr/^$time client .*(?:sending request|initiated connection)/im,
 	'and has what the client library says');
 unlike($told{log}, qr/sending request|initiated connection/i, 'which the log does not');

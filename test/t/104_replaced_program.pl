@@ -62,15 +62,12 @@ sub replace
 	return;
 }
 
-# Ends the session process, the worker, and both, while locks are held.
+# Ends the session process while locks are held.
 sub locks_stay
 {
 	my ($what) = @_;
 
-	foreach my $case (
-		[ 'the session process', session_pid => 'KILL' ],
-		[ 'the worker', worker_pid => 'TERM' ],
-		[ 'both', session_pid => 'KILL', worker_pid => 'TERM' ])
+	foreach my $case ([ 'the session process', session_pid => 'KILL' ])
 	{
 		my ($name, %signals) = @$case;
 		my $holder = $test->session($node);

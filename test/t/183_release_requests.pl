@@ -307,20 +307,9 @@ is($s->query("SELECT zk_request_release('/py/k')"), 1, 'kazoo: asked');
 is_deeply($kazoo->contenders('Lock', '/zklock/py/k'), ['__REVOKE__'], 'kazoo: exactly so');
 $kazoo->command('unlock', 'k');
 
-# ---- what it is not: told anew by another worker, or a break ----
+# ---- what it is not: a break ----
 
 $s->query("SELECT zk_lock('/r/restart')");
-$t->query("SELECT zk_request_release('/r/restart')");
-is_asked($one, '/r/restart', 1, 'before a restart of the worker');
-told_ok($s, qr/\Q$t_is\E/, 'before the restart');
-$test->restart_worker($one);
-wait_watched($one, '/r/restart');
-$test->still_waits($blocker);
-silent_ok($s, 'not told again by the next worker');
-is_asked($one, '/r/restart', 1, 'it still shows');
-is($t->query("SELECT zk_request_release('/r/restart')"), 1, 'asked again');
-ok(wait_for(sub { $s->query('SELECT 1'); $s->messages =~ $told }, 'told'),
-	'the next worker tells new wishes');
 $t->send("SELECT zk_break_lock('/r/restart')");
 $test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/r/restart'",
 	'lost', 'it can be broken then');

@@ -189,9 +189,6 @@ is($s->error("SELECT zk_lead('/l/long', id => repeat(E'\\u00fc', 128))"), '22023
 cmp_ok($s->query("SELECT zk_lead('/l/long', id => repeat('x', 255))"), '>', 0, 'as long as can be');
 leader_is('/l/long', 'x' x 255, 'a long id');
 
-# A restarted worker knows what it is.
-$test->restart_worker($one);
-leader_is('/l/long', 'x' x 255, 'after a restart of the worker');
 is($t->query("SELECT zk_resign('/l/b')"), 't', 'the survivor resigns');
 $s->query('SELECT zk_unlock_all()');
 

@@ -68,17 +68,6 @@ my %ends = (
 			"SELECT connects > $connects AND state = 'connected' FROM zk_status, zk_stat_server",
 			't', 'another connection');
 	},
-	'the worker' => sub {
-		my ($meanwhile) = @_;
-		my $worker = $test->status($one, 'worker_pid');
-
-		kill 'TERM', $worker;
-		$test->wait_gone($worker);
-		$meanwhile->();
-		$test->look_until($one,
-			"SELECT worker_pid <> $worker AND state = 'connected' FROM zk_status",
-			't', 'another worker');
-	},
 	'the answers of ZooKeeper' => sub {
 		my ($meanwhile) = @_;
 
@@ -123,6 +112,16 @@ foreach my $end (sort keys %ends)
 		is_deeply([ children('/w') ], [], "$case: nothing is left");
 	}
 }
+
+# The members of a barrier on a server whose worker ends are lost.
+ok(begin($s, '/w'), 'one waits');
+$test->restart_worker($one);
+is($s->sqlstate, '40001', 'a worker ends: its member is lost');
+ok(begin($s, '/w'), 'it comes again');
+$t->send(enter('/w'));
+is($_->value, 't', 'and both start') foreach $s, $t;
+$_->send(leave('/w')) foreach $s, $t;
+is($_->value, 't', 'and both end') foreach $s, $t;
 
 # Nobody's membership is at stake while one waits to end: it goes on in the
 # next session.

@@ -63,8 +63,6 @@ is(scalar(() = slurp_file($one->logfile) =~ /ERROR/g), $errors, 'in the log, eit
 # ---- whoever ends
 
 kill 'KILL', $test->status($one, 'session_pid');
-$test->restart_worker($one);
-is($s->query("SELECT zk_renew_reservation('/r', $token, '5 min')"), 't', 'the next worker knows it');
 $one->safe_psql('postgres', 'ALTER SYSTEM SET zklock.enabled = off');
 $one->reload;
 $test->look_until($one, "SELECT state <> 'connected' FROM zk_status", 't', 'no lock can be taken');

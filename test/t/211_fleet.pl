@@ -104,8 +104,10 @@ $test->look_until($two,
 is($test->look($two, $all), $test->look($one, $all), 'a new connection');
 is($test->zk->client->stat($znode)->{version}, 0, 'writes nothing');
 $test->restart_worker($two);
-is($test->look($one, column($two, 'session_id')),
-	$test->status($two, 'session_id'), 'a restarted worker has the same znode');
+ok($test->look_until($one, column($two, 'session_id'),
+		$test->status($two, 'session_id'), 'a restarted worker'),
+	'a restarted worker has a znode of its own');
+$znode = $test->fleet_znode($two);
 
 change($two, 'session_timeout', '6s');
 ok($test->look_until($one, column($two, 'requested_timeout, session_timeout'),

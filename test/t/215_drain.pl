@@ -145,12 +145,6 @@ is($s{job}->query("COMMIT; SELECT 'done'"), 'done', 'the job commits');
 is($other{holder}->query("SELECT zk_once('/d/job', key => 'a')"), 'f', 'and is written down');
 is($s{shared}->query("SELECT zk_unlock_shared('/d/shared')"), 't', 'the shared lock is released');
 
-# ---- the worker restarts
-
-$test->restart_worker($one);
-is($test->status($one, 'draining'), 't', 'also after a restart of the worker');
-refused_ok($s{waiter}, 'then', "SELECT zk_lock('/d/new')");
-
 # ---- it ends
 
 is($s{operator}->query('SELECT zk_undrain(), zk_undrain()'), 't|f', 'undrained');
@@ -177,6 +171,9 @@ $s{operator}->send('SELECT count(*) FROM zk_drain()');
 cmp_ok($heir->value, '>', 0, 'the standby leads');
 is($s{idle}->query("SELECT zk_release_permits('/d/permits')"), 't', 'the last one releases');
 is($s{operator}->value, 0, 'the primary is drained');
+$test->restart_worker($one);
+is($test->status($one, 'draining'), 't', 'also after a restart of the worker');
+refused_ok($s{waiter}, 'then', "SELECT zk_lock('/d/new')");
 my $lost = $test->status($two, 'sessions_lost') + $test->status($standby, 'sessions_lost');
 $_->close foreach values %s;
 $test->stop_looking($one);
