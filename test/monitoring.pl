@@ -91,7 +91,7 @@ append_to_file(
 	"$dir/alerts.yml",
 	replaced(
 		$rules =~ s/(- record: zklock_job_limit_seconds\n.*\n)/$1$limits/r,
-		'for: \w+' => 'for: 3s',
+		'for: \w+' => 'for: 5s',
 		'\[1[05]m\]' => '[30s]',
 		'\[1h\]' => '[10s]',
 		'check!~"' => 'check!~"zookeeper version|', # of old ones it always fires
@@ -193,7 +193,7 @@ $prometheus->start(
 		'/etc/\S+' => "$dir/alerts.yml",
 		'db1:9187' => $first->{address},
 		'db2:9187' => $second->{address}),
-	1);
+	2);
 is($prometheus->rules, scalar(() = $rules =~ /- (?:alert|record):/g),
 	'Prometheus has the rules');
 
