@@ -75,14 +75,12 @@ sub set_cache_time
 
 sub takes { return $test->status($one, 'cache_takes'); }
 
-# A worker or a session process dies.
+# A session process dies.
 sub kill_one
 {
-	my $node = ($one, $two)[ rand 2 ];
-	my $worker = rand(2) < 1;
-	my $pid = $test->status($node, $worker ? 'worker_pid' : 'session_pid');
+	my $pid = $test->status(($one, $two)[ rand 2 ], 'session_pid');
 
-	kill $worker ? 'TERM' : 'KILL', $pid if $pid =~ /^\d+$/ && $pid > 1;
+	kill 'KILL', $pid if $pid =~ /^\d+$/ && $pid > 1;
 	return;
 }
 
