@@ -1,6 +1,7 @@
 /*
  * ownqueue.c
- *	  What this server knows of its own znodes in a queue.
+ *	  Who has a lock and who waits: what its znodes say, and what this server knows
+ *	  better of its own.
  *
  * Owns nothing that lasts.  Run by backends that show a queue.  Takes no locks
  * but, through slot.h, those of what it copies, one at a time.
@@ -38,12 +39,11 @@ typedef enum
 typedef struct
 {
 	ZklUuid		uuid;
-	uint64		owner;
 	Standing	standing;
-	ZklOwnTold	told;
+	ZklJudged	told;			/* what the slot tells of it */
 } Own;
 
-struct ZklOwnQueue
+typedef struct
 {
 	const ZklTarget *lock;
 	int64		session_id;
@@ -51,7 +51,7 @@ struct ZklOwnQueue
 	Own		   *znodes;
 	int			nznodes;
 	bool		again;			/* the slots were read a second time */
-};
+} OwnQueue;
 
 static Standing
 standing_of(const ZklSlot *slot)
@@ -74,7 +74,7 @@ standing_of(const ZklSlot *slot)
 }
 
 static bool
-is_of(const ZklOwnQueue *own, const ZklSlot *slot)
+is_of(const OwnQueue *own, const ZklSlot *slot)
 {
 	return slot->s_state > ZKL_SLOT_CLAIMED &&
 		slot->s_request.kind == ZKL_KIND_LOCK &&
@@ -100,7 +100,7 @@ compare_znodes(const void *a, const void *b)
 
 /* Another hold of the same owner keeps using the znode of a released hold. */
 static void
-pass_on(ZklOwnQueue *own, uint64 *holders, int nholders)
+pass_on(OwnQueue *own, uint64 *holders, int nholders)
 {
 	int			i;
 
@@ -110,7 +110,7 @@ pass_on(ZklOwnQueue *own, uint64 *holders, int nholders)
 		Own		   *znode = &own->znodes[i];
 
 		if (znode->standing == GONE &&
-			bsearch(&znode->owner, holders, nholders, sizeof(uint64),
+			bsearch(&znode->told.owner, holders, nholders, sizeof(uint64),
 					compare_owners) != NULL)
 			znode->standing = HELD;
 	}
@@ -124,11 +124,13 @@ ms_since_1970(TimestampTz time)
 }
 
 static void
-note_told(const ZklSlot *slot, ZklOwnTold *told)
+note_told(const ZklSlot *slot, ZklJudged *told)
 {
 	bool		held = slot->s_state == ZKL_SLOT_GRANTED;
 	int64		until;
 
+	memset(told, 0, sizeof(*told));
+	told->owner = slot->s_record.disowned ? 0 : slot->s_owner;
 	told->is_own = slot->s_state != ZKL_SLOT_CACHED &&
 		has_privs_of_role(GetUserId(), slot->s_request.roleid);
 	told->granted_ms = held ? ms_since_1970(slot->s_answer.granted_at) : 0;
@@ -138,7 +140,7 @@ note_told(const ZklSlot *slot, ZklOwnTold *told)
 }
 
 static void
-read_slots(ZklOwnQueue *own)
+read_slots(OwnQueue *own)
 {
 	uint64	   *holders = palloc(zkl_control->ctl_nslots * sizeof(uint64));
 	int			nholders = 0;
@@ -159,7 +161,6 @@ read_slots(ZklOwnQueue *own)
 			Own		   *znode = &own->znodes[own->nznodes++];
 
 			znode->uuid = slot.s_record.uuid;
-			znode->owner = slot.s_record.disowned ? 0 : slot.s_owner;
 			znode->standing = standing_of(&slot);
 			note_told(&slot, &znode->told);
 		}
@@ -171,31 +172,11 @@ read_slots(ZklOwnQueue *own)
 	pfree(holders);
 }
 
-ZklOwnQueue *
-zkl_ownqueue_make(const ZklTarget *lock)
-{
-	ZklOwnQueue *own = palloc0(sizeof(ZklOwnQueue));
-	ZklStatus	status;
-
-	zkl_status_copy(&status);
-	own->lock = lock;
-	own->session_id = status.session_id;
-	own->generation = status.generation;
-	own->znodes = palloc(zkl_control->ctl_nslots * sizeof(Own));
-	read_slots(own);
-	return own;
-}
-
-void
-zkl_ownqueue_free(ZklOwnQueue *own)
-{
-	pfree(own->znodes);
-	pfree(own);
-}
+/* ---- the queue ---- */
 
 /* Whether an entry is a znode of this server's session */
 static bool
-is_ours(const ZklOwnQueue *own, const ZklQueueEntry *entry)
+is_ours(const OwnQueue *own, const ZklQueueEntry *entry)
 {
 	return entry->session_id != 0 && entry->session_id == own->session_id &&
 		entry->has_uuid;
@@ -203,65 +184,71 @@ is_ours(const ZklOwnQueue *own, const ZklQueueEntry *entry)
 
 /* What is known of it; NULL: nothing */
 static const Own *
-find(const ZklOwnQueue *own, const ZklQueueEntry *entry)
+find(const OwnQueue *own, const ZklQueueEntry *entry)
 {
 	Own			wanted;
 
-	if (!is_ours(own, entry))
-		return NULL;
 	wanted.uuid = entry->uuid;
 	return bsearch(&wanted, own->znodes, own->nznodes, sizeof(Own),
 				   compare_znodes);
 }
 
-bool
-zkl_ownqueue_judge(ZklOwnQueue *own, const ZklQueueEntry *entry,
-				   bool *granted, bool *kept)
+/* Corrects what the znodes say.  False: it has left the queue. */
+static bool
+correct(OwnQueue *own, ZklJudged *c)
 {
-	const Own  *znode = find(own, entry);
+	const ZklJudged said = *c;
+	const Own  *znode;
 
-	*kept = false;
-	if (!is_ours(own, entry))
+	if (!is_ours(own, said.entry))
 		return true;
+	znode = find(own, said.entry);
 	if (znode == NULL && !own->again)
 	{
 		/* It may have passed from one slot to another while they were read. */
 		own->again = true;
 		read_slots(own);
-		znode = find(own, entry);
+		znode = find(own, said.entry);
 	}
 	if (znode == NULL || znode->standing == GONE)
 		return false;
-	*kept = znode->standing == KEPT || znode->standing == CACHED;
-	if (znode->standing != KEPT && znode->standing != STAYS)
-		*granted = znode->standing == HELD;
+	*c = znode->told;
+	c->entry = said.entry;
+	c->cached = znode->standing == CACHED;
+	c->kept = znode->standing == KEPT || c->cached;
+	c->granted = znode->standing == KEPT || znode->standing == STAYS ?
+		said.granted : znode->standing == HELD;
 	return true;
 }
 
-bool
-zkl_ownqueue_is_cached(const ZklOwnQueue *own, const ZklQueueEntry *entry)
+ZklJudged *
+zkl_ownqueue_judge(const ZklTarget *lock, const ZklLockQueue *queue, int most, int *n)
 {
-	const Own  *znode = find(own, entry);
+	ZklJudged  *all = MemoryContextAllocHuge(CurrentMemoryContext,
+											 (queue->n + 1) * sizeof(ZklJudged));
+	OwnQueue	own = {lock};
+	ZklStatus	status;
+	bool		exclusive_ahead = false;
+	int			i;
 
-	return znode != NULL ? znode->standing == CACHED :
-		zkl_node_data_is_cached(entry->data, entry->length);
-}
+	zkl_status_copy(&status);
+	own.session_id = status.session_id;
+	own.generation = status.generation;
+	own.znodes = palloc(zkl_control->ctl_nslots * sizeof(Own));
+	read_slots(&own);
+	*n = 0;
+	for (i = 0; i < queue->n; i++)
+	{
+		const ZklQueueEntry *entry = &queue->entries[i];
+		ZklJudged	c = {entry};
 
-uint64
-zkl_ownqueue_owner(const ZklOwnQueue *own, const ZklQueueEntry *entry)
-{
-	const Own  *znode = find(own, entry);
-
-	return znode != NULL ? znode->owner : 0;
-}
-
-void
-zkl_ownqueue_tell(const ZklOwnQueue *own, const ZklQueueEntry *entry,
-				  ZklOwnTold *told)
-{
-	const Own  *znode = find(own, entry);
-
-	memset(told, 0, sizeof(*told));
-	if (znode != NULL)
-		*told = znode->told;
+		c.granted = most != ZKL_BY_MODES ? i < most :
+			i == 0 || (entry->mode == ZKL_SHARED && !exclusive_ahead);
+		c.cached = zkl_node_data_is_cached(entry->data, entry->length);
+		exclusive_ahead |= entry->mode == ZKL_EXCLUSIVE;
+		if (correct(&own, &c))
+			all[(*n)++] = c;
+	}
+	pfree(own.znodes);
+	return all;
 }

@@ -13,8 +13,6 @@
  */
 #include "postgres.h"
 
-/* ---- zk_queue() ---- */
-
 #include "backend/errand.h"
 #include "backend/refusal.h"
 #include "backend/rights.h"
@@ -31,6 +29,8 @@
 #include "utils/builtins.h"
 #include "znode/zkapi.h"
 
+/* ---- zk_queue() ---- */
+
 ZKL_FUNCTION(zkl_sql_queue);
 
 typedef struct
@@ -42,87 +42,47 @@ typedef struct
 
 /* Numbers the rows in the order of the calls. */
 static void
-put_row(Show *show, const ZklTarget *target, const char *mode, bool granted,
-		bool kept, const ZklQueueEntry *entry, const ZklOwnQueue *own)
+put_row(Show *show, const ZklTarget *target, const char *mode, const ZklJudged *c)
 {
 	ZklQueueRow r = {show->lock.path};
-	ZklOwnTold	told;
 
-	zkl_ownqueue_tell(own, entry, &told);
 	r.path_length = (int) strlen(show->lock.path);
 	r.directory = target->path;
-	r.name = entry->name;
+	r.name = c->entry->name;
 	r.mode = mode;
 	r.dialect = target->dialect < ZKL_LOCK_DIALECTS && strcmp(mode, "permit") != 0 ?
 		zkl_dialect_name(target->dialect) : "curator";
 	r.position = ++show->position;
-	r.granted = granted;
-	r.cached = zkl_ownqueue_is_cached(own, entry);
-	r.kept = kept;
-	r.visible = show->rows.stats || told.is_own;
-	r.data = entry->data;
-	r.length = entry->length;
-	r.session_id = entry->session_id;
-	r.ctime_ms = entry->ctime_ms;
-	r.granted_ms = told.granted_ms;
-	r.until_ms = told.until_ms;
+	r.granted = c->granted;
+	r.cached = c->cached;
+	r.kept = c->kept;
+	r.visible = show->rows.stats || c->is_own;
+	r.data = c->entry->data;
+	r.length = c->entry->length;
+	r.session_id = c->entry->session_id;
+	r.ctime_ms = c->entry->ctime_ms;
+	r.granted_ms = c->granted_ms;
+	r.until_ms = c->until_ms;
 	zkl_queuerow_put(&show->rows, &r);
 }
 
-/*
- * "granted" follows from the znodes ahead, unless this server knows more: for
- * its own znodes, its slots decide.
- */
+/* Shows a queue, of which "most" are granted.  No mode: each has its own. */
 static void
-put_entry(Show *show, const ZklTarget *target, const char *mode,
-		  bool granted, const ZklQueueEntry *entry, ZklOwnQueue *own)
+put_queue(Show *show, const ZklTarget *target, const ZklLockQueue *queue,
+		  const char *mode, int most)
 {
-	bool		kept;
-
-	if (zkl_ownqueue_judge(own, entry, &granted, &kept))
-		put_row(show, target, mode, granted, kept, entry, own);
-}
-
-/* Shows a lock's queue, by the rule that grants locks. */
-static void
-put_lock(Show *show, const ZklErrand *listing)
-{
-	const ZklTarget *lock = &show->lock;
-	ZklLockQueue queue;
-	ZklOwnQueue *own;
-	bool		exclusive_ahead = false;
+	int			n;
+	ZklJudged  *all = zkl_ownqueue_judge(target, queue, most, &n);
 	int			i;
 
-	zkl_errand_read_listed(lock, listing, &queue);
-	own = zkl_ownqueue_make(lock);
-	for (i = 0; i < queue.n; i++)
-	{
-		const ZklQueueEntry *entry = &queue.entries[i];
-
-		put_entry(show, lock, zkl_row_mode_name(entry->mode),
-				  i == 0 || (entry->mode == ZKL_SHARED && !exclusive_ahead),
-				  entry, own);
-		exclusive_ahead |= entry->mode == ZKL_EXCLUSIVE;
-	}
-	zkl_ownqueue_free(own);
+	for (i = 0; i < n; i++)
+		put_row(show, target, mode ? mode : zkl_row_mode_name(all[i].entry->mode), &all[i]);
+	pfree(all);
 }
 
-/* Shows a queue of a recipe, whose first "most" are granted. */
+/* The same, of those of that dialect in the directory of the lock */
 static void
-put_others(Show *show, const ZklTarget *target, const ZklLockQueue *queue,
-		   const char *mode, int most)
-{
-	ZklOwnQueue *own = zkl_ownqueue_make(target);
-	int			i;
-
-	for (i = 0; i < queue->n; i++)
-		put_entry(show, target, mode, i < most, &queue->entries[i], own);
-	zkl_ownqueue_free(own);
-}
-
-/* The recipe has the directory of the lock. */
-static void
-put_recipe(Show *show, const ZklErrand *listing, ZklDialect dialect,
+put_listed(Show *show, const ZklErrand *listing, ZklDialect dialect,
 		   const char *mode, int most)
 {
 	ZklTarget	target = show->lock;
@@ -130,7 +90,7 @@ put_recipe(Show *show, const ZklErrand *listing, ZklDialect dialect,
 
 	target.dialect = dialect;
 	zkl_errand_read_listed(&target, listing, &queue);
-	put_others(show, &target, &queue, mode, most);
+	put_queue(show, &target, &queue, mode, most);
 }
 
 /* Shows the queue for the guard of a semaphore, without the first "skip". */
@@ -138,21 +98,18 @@ static void
 put_guard(Show *show, const ZklTarget *guard, int skip)
 {
 	ZklLockQueue queue;
-	ZklOwnQueue *own;
+	ZklJudged  *all;
+	int			n;
 	int			i;
 
 	zkl_errand_read_queue(guard, &queue);
-	own = zkl_ownqueue_make(guard);
-	for (i = 0; i < queue.n; i++)
+	all = zkl_ownqueue_judge(guard, &queue, 0, &n);
+	for (i = skip; i < n; i++)
 	{
-		const ZklQueueEntry *entry = &queue.entries[i];
-		bool		has_it = false;
-		bool		kept;
-
-		if (zkl_ownqueue_judge(own, entry, &has_it, &kept) && skip-- <= 0)
-			put_row(show, guard, "permit", false, kept, entry, own);
+		all[i].granted = false;
+		put_row(show, guard, "permit", &all[i]);
 	}
-	zkl_ownqueue_free(own);
+	pfree(all);
 }
 
 /*
@@ -181,7 +138,7 @@ put_semaphore(Show *show, const ZklTarget *lock)
 	max = zkl_maximum_recorded(lock);
 	if (max == 0)
 		max = queue.n;
-	put_others(show, &permits, &queue, "permit", max);
+	put_queue(show, &permits, &queue, "permit", max);
 	put_guard(show, &guard, queue.n > max);
 }
 
@@ -191,18 +148,18 @@ zkl_sql_queue(PG_FUNCTION_ARGS)
 	Show		show = {{0}};
 	ZklErrand  *listing;
 
-/* ---- zk_fleet_locks() ---- */
-
 	show.lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_MAY_LOOK);
 	zkl_queuerow_begin(&show.rows, fcinfo);
 	listing = zkl_errand_list(&show.lock, false);
-	put_lock(&show, listing);
-	put_recipe(&show, listing, ZKL_DIALECT_LATCH, "leader", 1);
-	put_recipe(&show, listing, ZKL_DIALECT_MEMBER, "member", PG_INT32_MAX);
+	put_listed(&show, listing, show.lock.dialect, NULL, ZKL_BY_MODES);
+	put_listed(&show, listing, ZKL_DIALECT_LATCH, "leader", 1);
+	put_listed(&show, listing, ZKL_DIALECT_MEMBER, "member", PG_INT32_MAX);
 	zkl_errand_free(listing);
 	put_semaphore(&show, &show.lock);
 	return (Datum) 0;
 }
+
+/* ---- zk_fleet_locks() ---- */
 
 ZKL_FUNCTION(zkl_sql_fleet_locks);
 

@@ -32,20 +32,9 @@
 
 ZKL_FUNCTION(zkl_sql_lock_waits);
 
-/* A contender in the queue of a lock */
 typedef struct
 {
-	const ZklQueueEntry *entry;
-	uint64		owner;			/* of this server; 0: of another one, or
-								 * nobody */
-	bool		gone;
-	bool		granted;
-	bool		kept;			/* its session has released the lock */
-} Contender;
-
-typedef struct
-{
-	Contender  *all;
+	ZklJudged  *all;
 	int			n;
 } Contenders;
 
@@ -94,46 +83,19 @@ find_waits(int *n)
 
 /* ---- the queue of a lock ---- */
 
-/* "granted" is what the znodes ahead say; for its own, this server knows. */
-static void
-judge_all(Contenders *contenders, const ZklLockQueue *queue, ZklOwnQueue *own,
-		  ZklDialect dialect, uint32 max)
-{
-	bool		exclusive_ahead = false;
-	int			i;
-
-	for (i = 0; i < queue->n; i++)
-	{
-		Contender  *c = &contenders->all[i];
-
-		c->entry = &queue->entries[i];
-		if (dialect == ZKL_DIALECT_PERMIT)
-			c->granted = (uint32) i < max;
-		else
-			c->granted = i == 0 || (c->entry->mode == ZKL_SHARED && !exclusive_ahead);
-		exclusive_ahead |= c->entry->mode == ZKL_EXCLUSIVE;
-		c->gone = !zkl_ownqueue_judge(own, c->entry, &c->granted, &c->kept);
-		c->owner = zkl_ownqueue_owner(own, c->entry);
-	}
-}
-
 static void
 read_queue(const ZklSlot *wait, Contenders *contenders)
 {
 	ZklTarget	lock;
 	ZklLockQueue queue;
-	ZklOwnQueue *own;
 
 	lock.path = wait->s_request.path;
 	lock.name = zkl_text_to_display(lock.path, (int) strlen(lock.path));
 	lock.dialect = (ZklDialect) wait->s_request.dialect;
 	zkl_errand_read_queue(&lock, &queue);
-	contenders->n = queue.n;
-	contenders->all = MemoryContextAllocHuge(CurrentMemoryContext,
-											 (queue.n + 1) * sizeof(Contender));
-	own = zkl_ownqueue_make(&lock);
-	judge_all(contenders, &queue, own, lock.dialect, wait->s_request.max);
-	zkl_ownqueue_free(own);
+	contenders->all = zkl_ownqueue_judge(&lock, &queue, lock.dialect == ZKL_DIALECT_PERMIT ?
+										 (int) wait->s_request.max : ZKL_BY_MODES,
+										 &contenders->n);
 }
 
 /* ---- rows ---- */
@@ -143,7 +105,7 @@ read_queue(const ZklSlot *wait, Contenders *contenders)
  * only members of pg_read_all_stats see.
  */
 static void
-add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
+add_blocker(ZklRow *row, const ZklSlot *wait, const ZklJudged *c, bool visible)
 {
 	bool		names = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 	ZklNodeData data;
@@ -171,7 +133,7 @@ add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
 }
 
 static void
-put_wait_row(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contender *c)
+put_wait_row(FunctionCallInfo fcinfo, const ZklSlot *wait, const ZklJudged *c)
 {
 	ZklRow		row = {0};
 	bool		visible = zkl_row_slot_is_visible(wait);
@@ -191,7 +153,7 @@ put_wait_row(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contender *c)
 }
 
 static bool
-is_waiter(const ZklSlot *wait, const Contender *c)
+is_waiter(const ZklSlot *wait, const ZklJudged *c)
 {
 	const ZklUuid *sought = &wait->s_record.uuid;
 
@@ -200,9 +162,9 @@ is_waiter(const ZklSlot *wait, const Contender *c)
 }
 
 static bool
-conflicts(const ZklSlot *wait, const Contender *c)
+conflicts(const ZklSlot *wait, const ZklJudged *c)
 {
-	return !c->gone && c->owner != wait->s_owner &&
+	return c->owner != wait->s_owner &&
 		(wait->s_request.dialect == ZKL_DIALECT_PERMIT ||
 		 zkl_mode_conflicts(c->entry->mode, (ZklLockMode) wait->s_request.mode));
 }
@@ -221,7 +183,7 @@ put_wait(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contenders *queue)
 		return;					/* it is not in the queue, or was granted */
 	for (i = place; i-- > 0;)
 	{
-		const Contender *c = &queue->all[i];
+		const ZklJudged *c = &queue->all[i];
 
 		if (!conflicts(wait, c))
 			continue;
