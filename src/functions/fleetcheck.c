@@ -19,7 +19,6 @@
 #include "functions/checkrow.h"
 #include "functions/fleetcheck.h"
 #include "functions/peercheck.h"
-#include "functions/peercheck.h"
 #include "postmaster/postmaster.h"
 #include "utils/timestamp.h"
 #include "wire/version.h"
