@@ -16,9 +16,9 @@ folders='
 functions  recipes backend shared znode wire/version.h wire/look_answer.h
 recipes    backend shared znode
 backend    shared znode wire/version.h
-worker     shared wire znode core/manager.h core/queue.h deadlock/deadlock.h observe
+worker     shared wire znode core/assert.h core/manager.h core/queue.h deadlock/deadlock.h observe
 shared     znode
-deadlock   core/wing.h core/manager.h core/mutant.h observe/dump.h observe/line.h znode
+deadlock   core/wing.h core/manager.h core/assert.h core/mutant.h observe/dump.h observe/line.h znode
 observe    core znode
 core       znode
 session    wire znode/zkapi.h
@@ -108,7 +108,8 @@ check_guard() {
 
 # The functions of a file that others can call (of a header, all of them), and
 # whose names do not begin with zkl_ and the file's name.  What SQL calls is
-# zkl_sql_ and its name there; the loader and the shell have names of their own.
+# zkl_sql_ and its name there; the loader and the shell have names of their own, and
+# so has what the core calls of its host.
 misnamed_functions() {
 	local prefix
 	prefix=zkl_$(basename "${1%.[ch]}")
@@ -118,7 +119,7 @@ misnamed_functions() {
 			name = $0
 			sub(/\(.*/, "", name)
 			if (name == prefix || index(name, prefix "_") == 1 ||
-				name ~ /^(zkl_sql_.*|_PG_init|main|connect|zkl_worker_main)$/)
+				name ~ /^(zkl_sql_.*|_PG_init|main|connect|zkl_worker_main|zkl_assert_failed)$/)
 				next
 			print name " does not begin with " prefix
 		}

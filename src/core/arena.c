@@ -36,6 +36,7 @@ zkl_arena_take(ZklManager *m, ZklArena *arena, size_t size)
 	}
 	piece = chunk->bytes + chunk->used;
 	chunk->used += size;
+	ZKL_ASSERT(chunk->used <= chunk->size);
 	return piece;
 }
 

@@ -49,6 +49,7 @@ zkl_askers_add(ZklRequest *r, const ZklPeerMessage *ask)
 {
 	uint32_t	i = 0;
 
+	ZKL_ASSERT(r->askers.n <= ZKL_MAX_ASKERS);
 	while (i < r->askers.n && r->askers.all[i].session != ask->session)
 		i++;
 	if (i == ZKL_MAX_ASKERS)

@@ -47,6 +47,7 @@ gather(ZklManager *m, ZklBatch *batch)
 				(batch->nops + w->by->nops > m->batches.limit ||
 				 bytes > m->config.batch_bytes))
 				return;
+			ZKL_ASSERT(batch->nseats < m->config.batch_operations);
 			zkl_batches_add(batch, w);
 		}
 	}
@@ -90,6 +91,7 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 		ZklWrite   *w = batch->seats[i].write;
 
 		form.index = batch->seats[i].index;
+		ZKL_ASSERT(form.index + w->by->nops <= batch->nops);
 		w->by->fill(m, w, &ops[form.index], &form);
 	}
 	return ops;
@@ -154,6 +156,7 @@ send_alone(ZklManager *m)
 	{
 		ZklWrite   *w = zkl_container(ZklWrite, link, list->head.next);
 
+		ZKL_ASSERT(w->by->alone != NULL);
 		zkl_write_go_alone(m, w, w->by);
 		w->by->alone(m, w);
 	}
@@ -210,6 +213,7 @@ zkl_batch_send(ZklManager *m)
 			send_batch(m);
 		return;
 	}
+	ZKL_ASSERT(m->connection.state == ZKL_CONNECTION_READY);
 	retry_what_was_refused(m);
 	send_alone(m);
 	want_lease(m);

@@ -74,6 +74,8 @@ settle(ZklManager *m, const ZklBatch *batch, ZklOutcome *outcome, int failed,
 
 		if (seat->write == NULL)
 			continue;
+		ZKL_ASSERT(seat->write->seat == seat);
+		ZKL_ASSERT(seat->index + seat->write->by->nops <= batch->nops);
 		outcome->culprit = holds_operation(seat, failed);
 		if (outcome->kind == ZKL_OUTCOME_APPLIED)
 			outcome->results = &reply->results[seat->index];
@@ -218,6 +220,7 @@ settle_oldest(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 void
 zkl_batch_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 {
+	ZKL_ASSERT(m->batches.n > 0);
 	if (op->order != zkl_batches_get(m, 0)->order &&
 		!ZKL_MUTANT(ANSWER_OF_ANY_BATCH))
 	{

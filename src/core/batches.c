@@ -59,6 +59,7 @@ zkl_batches_add(ZklBatch *batch, ZklWrite *w)
 {
 	ZklSeat    *seat = &batch->seats[batch->nseats++];
 
+	ZKL_ASSERT(w->place == ZKL_WRITE_PENDING);
 	zkl_write_take_seat(w, seat, batch->nops);
 	batch->nops += w->by->nops;
 }
@@ -74,6 +75,7 @@ zkl_batches_take(ZklManager *m)
 {
 	ZklBatch   *batch = zkl_batches_get(m, 0);
 
+	ZKL_ASSERT(m->batches.n > 0);
 	m->batches.first = (m->batches.first + 1) % m->config.batches_in_flight;
 	m->batches.n--;
 	return batch;
@@ -191,6 +193,7 @@ zkl_batches_pace_is_solitary(const ZklRequest *r)
 void
 zkl_batches_pace_delete(ZklManager *m, ZklRequest *r)
 {
+	ZKL_ASSERT(r->node.state >= ZKL_NODE_EXISTS);
 	if (!zkl_batches_pace_is_solitary(r))
 	{
 		zkl_node_delete(m, r, ZKL_RANK_DELETE);

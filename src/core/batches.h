@@ -15,6 +15,7 @@ extern void zkl_batches_free(ZklManager *m);
 static inline ZklBatch *
 zkl_batches_get(const ZklManager *m, uint32_t i)
 {
+	ZKL_ASSERT(i < m->config.batches_in_flight);
 	return &m->batches.all[(m->batches.first + i) %
 						   m->config.batches_in_flight];
 }

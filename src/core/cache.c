@@ -62,6 +62,7 @@ has_company(const ZklRequest *r)
 static void
 promise(ZklRequest *r, ZklCacheState state, ZklList *list)
 {
+	ZKL_ASSERT(r->lock->cached == NULL || r->lock->cached == r);
 	r->cache.state = state;
 	zkl_list_remove(&r->cache.link);
 	zkl_list_append(list, &r->cache.link);
@@ -73,6 +74,7 @@ withdraw(ZklRequest *r)
 {
 	if (r->cache.state == ZKL_CACHE_NONE)
 		return;
+	ZKL_ASSERT(r->lock->cached == r);
 	r->cache.state = ZKL_CACHE_NONE;
 	r->cache.clear = false;
 	zkl_list_remove(&r->cache.link);

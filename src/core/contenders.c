@@ -81,6 +81,7 @@ drop_contender(ZklLock *lock, size_t i)
 {
 	ZklContender *c = &lock->foreign.all[i];
 
+	ZKL_ASSERT(i < lock->foreign.n);
 	memmove(c, c + 1, (lock->foreign.n - i - 1) * sizeof(*c));
 	lock->foreign.n--;
 }
@@ -110,6 +111,7 @@ zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 	const ZklContender *gone = &lock->ahead.contender;
 	size_t		i;
 
+	ZKL_ASSERT(lock->ahead.name != NULL);
 	for (i = 0; i < lock->foreign.n; i++)
 	{
 		if (strcmp(lock->foreign.names + lock->foreign.all[i].name,

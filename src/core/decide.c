@@ -51,6 +51,8 @@ decide_first(ZklManager *m, ZklLock *lock, ZklDecision *decision)
 	ZklQueueView view;
 	size_t		blocker;
 
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_WAITING && r->lock == lock);
+	ZKL_ASSERT(r->node.state == ZKL_NODE_EXISTS);
 	view.own_ahead = own_ahead(lock, r);
 	view.foreign = lock->foreign.all;
 	view.nforeign = lock->foreign.n;
@@ -64,6 +66,7 @@ decide_first(ZklManager *m, ZklLock *lock, ZklDecision *decision)
 		case ZKL_DECISION_BEHIND_OWN:
 			return false;
 		case ZKL_DECISION_BEHIND_FOREIGN:
+			ZKL_ASSERT(blocker < lock->foreign.n);
 
 			/*
 			 * A queue is served in order: if one contender has gone, those
@@ -151,6 +154,7 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 
 		if (!r->place.upgrade)
 			continue;
+		ZKL_ASSERT(r->demand == ZKL_DEMAND_WAITING);
 		held = zkl_siblings_upgraded(r);
 		if (held != NULL && upgrade_is_deadlock(m, lock, r, held))
 			zkl_request_fail(m, r, ZKL_FAILURE_DEADLOCK, 0);
@@ -342,6 +346,7 @@ decide_first_permit(ZklManager *m, ZklLock *lock, uint32_t own)
 {
 	ZklRequest *r = lock->queue.waiting;
 
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_WAITING && r->lock == lock);
 	switch (judge(lock, r, own))
 	{
 		case ZKL_DECISION_GRANT:

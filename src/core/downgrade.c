@@ -80,6 +80,7 @@ zkl_downgrade_end(ZklRequest *r)
 void
 zkl_downgrade_delete_either(ZklManager *m, ZklRequest *r)
 {
+	ZKL_ASSERT(r->node.state == ZKL_NODE_DELETE);
 	zkl_downgrade_end(r);
 	r->downgrade.either = true;
 	zkl_node_delete(m, r, ZKL_RANK_ALONE);
@@ -90,6 +91,7 @@ zkl_downgrade_take_other_name(ZklRequest *r)
 {
 	if (!r->downgrade.either)
 		return false;
+	ZKL_ASSERT(r->node.mode == ZKL_EXCLUSIVE);
 	r->downgrade.either = false;
 	zkl_node_set_shared(r);
 	return true;

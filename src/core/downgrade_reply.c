@@ -100,6 +100,8 @@ fill_change(ZklManager *m, ZklWrite *w, ZklMultiOp *ops, ZklForm *form)
 										ZKL_NODE_DATA_TIMEOUT);
 
 	(void) form;
+	ZKL_ASSERT(r->node.state == ZKL_NODE_EXISTS);
+	ZKL_ASSERT(r->node.mode == ZKL_EXCLUSIVE && r->mode == ZKL_SHARED);
 	zkl_look_stop(r);
 	memcpy(data, r->node.data, r->node.data_length);
 
@@ -138,6 +140,7 @@ fill_change(ZklManager *m, ZklWrite *w, ZklMultiOp *ops, ZklForm *form)
 static void
 settle_change(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 {
+	ZKL_ASSERT(changed(w)->node.state >= ZKL_NODE_EXISTS);
 	if (o->kind == ZKL_OUTCOME_UNKNOWN)
 		zkl_downgrade_unknown(changed(w));
 	else if (o->culprit)

@@ -45,6 +45,7 @@ push(ZklManager *m, struct ZklJanitorPath *item)
 {
 	struct ZklJanitorPath **where = &m->janitor.to_do;
 
+	ZKL_ASSERT(!m->janitor.asking || m->janitor.to_do != NULL);
 	if (m->janitor.asking)
 		where = &m->janitor.to_do->next;
 	item->next = *where;		/* NOLINT: the question under way is the first */
@@ -296,9 +297,8 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 {
 	struct ZklJanitorPath *item = m->janitor.to_do;
 
+	ZKL_ASSERT(m->janitor.asking && item != NULL);
 	m->janitor.asking = false;
-	if (item == NULL)
-		return;
 	m->janitor.to_do = item->next;
 	if (reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE)
 		ask_later(m, item, reply->rc);

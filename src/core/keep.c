@@ -53,6 +53,7 @@ place(ZklManager *m, ZklRequest *r, int64_t until)
 void
 zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until)
 {
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_GRANTED);
 	if (ZKL_MUTANT(KEPT_FOR_EVER))
 		return;
 	place(m, r, until);
@@ -62,6 +63,7 @@ zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until)
 void
 zkl_keep_change(ZklManager *m, ZklRequest *r, int64_t until)
 {
+	ZKL_ASSERT(zkl_keep_is_on(r));
 	if (ZKL_MUTANT(RENEWAL_IGNORED))
 		return;
 	if (ZKL_MUTANT(RENEWAL_OUT_OF_ORDER))

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/assert.h"
+
 /* A link is in no list while next is NULL. */
 typedef struct ZklLink
 {
@@ -51,6 +53,7 @@ zkl_list_linked(const ZklLink *link)
 static inline void
 zkl_list_insert_after(ZklLink *link, ZklLink *where)
 {
+	ZKL_ASSERT(link->next == NULL && where->next != NULL);
 	link->prev = where;
 	link->next = where->next;
 	where->next->prev = link;

@@ -139,6 +139,9 @@ is_shared(ZklManager *m, const ZklLock *lock)
 static void
 free_lock(ZklManager *m, ZklLock *lock)
 {
+	ZKL_ASSERT(lock->requests.n == 0 && lock->pins == 0);
+	ZKL_ASSERT(lock->queue.waiting == NULL && lock->queue.nheld == 0);
+	ZKL_ASSERT(lock->cached == NULL);
 	zkl_reads_unwatch_directory(m, lock, is_shared(m, lock));
 	zkl_reads_forget(m, lock);
 	zkl_contenders_forget(m, lock);
@@ -251,6 +254,8 @@ zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
 	ZklLink    *where = lock->queue.own.head.prev;
 
+	ZKL_ASSERT(r->lock == lock && r->node.state == ZKL_NODE_EXISTS);
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED);
 	while (where != &lock->queue.own.head &&
 		   zkl_container(ZklRequest, place.link, where)->node.seq > r->node.seq)
 		where = where->prev;
@@ -273,6 +278,10 @@ zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 void
 zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
+	ZKL_ASSERT(r->lock == lock && zkl_list_linked(&r->place.link));
+	ZKL_ASSERT(m->locks.nqueued > 0);
+	ZKL_ASSERT(r->demand != ZKL_DEMAND_GRANTED || lock->queue.nheld > 0);
+	ZKL_ASSERT(!r->place.upgrade || lock->queue.nupgrades > 0);
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
 		lock->queue.nheld--;
@@ -292,6 +301,7 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 void
 zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
+	ZKL_ASSERT(r->lock == lock && zkl_list_linked(&r->place.link));
 	count_hold(lock, r);
 	if (r->place.upgrade)
 		lock->queue.nupgrades--;
@@ -303,6 +313,7 @@ zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r)
 void
 zkl_lock_downgrade(ZklLock *lock, ZklRequest *r)
 {
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_GRANTED && lock->queue.nexclusive > 0);
 	lock->queue.nexclusive--;
 	zkl_node_set_shared(r);
 }

@@ -29,6 +29,7 @@ set_watch(ZklManager *m, ZklRequest *r, ZklWatchState state)
 void
 zkl_look_token(ZklManager *m, ZklRequest *r)
 {
+	ZKL_ASSERT(r->node.state == ZKL_NODE_EXISTS);
 	if (r->look.token_sent)
 		return;
 	r->look.token_sent = true;
@@ -241,6 +242,8 @@ zkl_look_send(ZklManager *m)
 		if (r->look.placed_at != 0 &&
 			r->look.placed_at + age > m->batches.sent_at)
 			return;
+		ZKL_ASSERT(r->node.state == ZKL_NODE_EXISTS);
+		ZKL_ASSERT(r->look.watch == ZKL_WATCH_NONE);
 		zkl_list_remove(&r->look.unwatched);
 		zkl_reads_set_watch(m, &r->look.watch, ZKL_WATCH_SENT);
 		zkl_operations_read(m, ZKL_OP_WATCH_OWN, r->lock, r, ZKL_SEND_GET,

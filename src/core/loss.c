@@ -27,6 +27,8 @@ zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure)
 {
 	ZklRequest *s = r;
 
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_GRANTED && r->ring.cover == NULL);
+	ZKL_ASSERT(r->node.state == ZKL_NODE_NONE);
 	do
 	{
 		ZklRequest *next = s->ring.next;

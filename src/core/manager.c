@@ -49,6 +49,9 @@ zkl_manager_create(const ZklConfig *config)
 	ZklManager *m = config->memory.alloc(config->memory.context,
 										 sizeof(ZklManager));
 
+	ZKL_ASSERT(config->max_requests > 0 && config->batches_in_flight > 0);
+	ZKL_ASSERT(config->batch_operations >= 2 && config->batch_operations <= 4096);
+	ZKL_ASSERT((config->offer == NULL) == (config->recall == NULL));
 	memset(m, 0, sizeof(*m));
 	m->config = *config;
 	strncpy(m->root, config->root, ZKL_MAX_ROOT);
@@ -109,6 +112,7 @@ submit(ZklManager *m, uint32_t request, const ZklDemand *demand)
 	ZklRequest *r;
 	ZklRequest *cover;
 
+	ZKL_ASSERT(!zkl_manager_knows(m, request));
 	zkl_end_due(m);
 	zkl_recall_lock(m, zkl_lock_get(m, demand->name, demand->dialect),
 					ZKL_RECALL_DEMANDED);
@@ -152,6 +156,7 @@ heed_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
 		return;
 	if (reply->rc == ZKL_RC_OK || ZKL_MUTANT(CONTACT_BY_ERROR))
 		zkl_session_lease_contact(m, op.sent_at);
+	ZKL_ASSERT(op.sent_at <= m->now);
 	switch (op.kind)
 	{
 		case ZKL_OP_BATCH:
@@ -176,6 +181,7 @@ heed_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
 			zkl_batch_reply_parent(m, op.lock, reply->rc);
 			break;
 		case ZKL_OP_DELETE:
+			ZKL_ASSERT(op.request != NULL);
 			if (op.request->submitted == op.submitted)
 				zkl_node_write_deleted(m, op.request, reply->rc);
 			break;
@@ -189,6 +195,8 @@ heed_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
 	if (op.lock != NULL)
 	{
 		zkl_operations_unpin(op.lock);
+		if (ZKL_MUTANT(UNPINNED_TWICE))
+			zkl_operations_unpin(op.lock);
 		zkl_lock_settle_idle(m, op.lock);
 	}
 }
@@ -208,6 +216,8 @@ zkl_manager_event(ZklManager *m, int64_t now, const ZklEvent *event)
 {
 	ZklRequest *r = &m->requests.all[event->request];
 
+	ZKL_ASSERT(event->request < m->config.max_requests);
+	ZKL_ASSERT(now >= m->now);
 	m->now = now;
 	switch (event->kind)
 	{
@@ -307,6 +317,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 {
 	ZklLock    *lock;
 
+	ZKL_ASSERT(now >= m->now);
 	m->now = now;
 	zkl_end_due(m);
 	zkl_recall_idle(m);

@@ -156,6 +156,7 @@ zkl_node_identify(ZklManager *m, ZklRequest *r)
 void
 zkl_node_new(ZklManager *m, ZklRequest *r, bool parked)
 {
+	ZKL_ASSERT(r->node.state == ZKL_NODE_NONE && r->ring.cover == NULL);
 	zkl_list_remove(&r->node.by_uuid);
 	r->node.state = ZKL_NODE_NEW;
 	r->node.mode = r->mode;
@@ -173,18 +174,21 @@ zkl_node_new(ZklManager *m, ZklRequest *r, bool parked)
 void
 zkl_node_unpark(ZklManager *m, ZklRequest *r)
 {
+	ZKL_ASSERT(r->node.state == ZKL_NODE_NEW);
 	zkl_write_pend(m, &r->node.write, &zkl_node_creation, ZKL_RANK_CREATE);
 }
 
 void
 zkl_node_resend(ZklManager *m, ZklRequest *r)
 {
+	ZKL_ASSERT(r->node.state == ZKL_NODE_NEW);
 	zkl_write_pend(m, &r->node.write, &zkl_node_creation, ZKL_RANK_RESEND);
 }
 
 void
 zkl_node_delete(ZklManager *m, ZklRequest *r, ZklWriteRank rank)
 {
+	ZKL_ASSERT(r->node.state >= ZKL_NODE_EXISTS);
 	r->node.state = ZKL_NODE_DELETE;
 	zkl_write_pend(m, &r->node.write, &zkl_node_deletion, rank);
 }
@@ -192,6 +196,7 @@ zkl_node_delete(ZklManager *m, ZklRequest *r, ZklWriteRank rank)
 void
 zkl_node_delete_held(ZklRequest *r)
 {
+	ZKL_ASSERT(r->node.state == ZKL_NODE_EXISTS);
 	r->node.state = ZKL_NODE_DELETE;
 	zkl_write_hold(&r->node.write, &zkl_node_deletion);
 }
@@ -199,6 +204,7 @@ zkl_node_delete_held(ZklRequest *r)
 void
 zkl_node_exists(ZklRequest *r, ZklSeq seq, int64_t czxid)
 {
+	ZKL_ASSERT(r->node.state == ZKL_NODE_NEW || r->node.state == ZKL_NODE_EXISTS);
 	zkl_write_drop(&r->node.write);
 	r->node.state = ZKL_NODE_EXISTS;
 	r->node.seq = seq;
@@ -216,6 +222,8 @@ zkl_node_gone(ZklRequest *r)
 void
 zkl_node_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 {
+	ZKL_ASSERT(r->node.state == ZKL_NODE_EXISTS && heir->node.state == ZKL_NODE_NONE);
+	ZKL_ASSERT(heir->demand == ZKL_DEMAND_GRANTED && heir->lock == r->lock);
 	heir->node.uuid = r->node.uuid;
 	heir->node.mode = r->node.mode;
 	heir->node.version = r->node.version;

@@ -64,6 +64,7 @@ fill_create(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 										ZKL_NODE_DATA_TIMEOUT +
 										ZKL_NODE_DATA_CACHED);
 
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_WAITING && r->node.state == ZKL_NODE_NEW);
 	zkl_cache_choose(m, r);
 	zkl_look_sent(m, r);
 	announce(m, r, form);
@@ -212,6 +213,7 @@ settle_create(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 {
 	ZklRequest *r = written_for(w);
 
+	ZKL_ASSERT(r->node.state == ZKL_NODE_NEW);
 	if (o->kind == ZKL_OUTCOME_APPLIED)
 		create_applied(m, r, o);
 	else if (o->kind == ZKL_OUTCOME_REFUSED)
@@ -231,6 +233,7 @@ static void
 fill_delete(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 {
 	(void) form;
+	ZKL_ASSERT(written_for(w)->node.state == ZKL_NODE_DELETE);
 	op->kind = ZKL_MULTI_DELETE;
 	op->path = zkl_node_path(m, written_for(w));
 	op->version = -1;
@@ -270,6 +273,7 @@ settle_delete(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 {
 	ZklRequest *r = written_for(w);
 
+	ZKL_ASSERT(r->node.state == ZKL_NODE_DELETE);
 	if (o->kind == ZKL_OUTCOME_APPLIED ||
 		(o->kind == ZKL_OUTCOME_UNKNOWN && ZKL_MUTANT(DELETE_ONCE)))
 		zkl_request_gone(m, r);

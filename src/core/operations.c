@@ -48,9 +48,13 @@ begin_operation(ZklManager *m, ZklOpKind kind, ZklLock *lock,
 {
 	ZklOp	   *op;
 
+	ZKL_ASSERT(kind != ZKL_OP_FREE);
+	ZKL_ASSERT(request == NULL || request->demand != ZKL_DEMAND_UNUSED);
+	ZKL_ASSERT(request == NULL || lock == NULL || request->lock == lock);
 	if (m->operations.free == ZKL_NO_OP)
 		grow_table(m);
 	op = &m->operations.all[m->operations.free];
+	ZKL_ASSERT(op->kind == ZKL_OP_FREE);
 	m->operations.free = op->next_free;
 	op->kind = kind;
 	op->serial = (op->serial + 1) & 0x3fffff;
@@ -109,6 +113,8 @@ zkl_operations_may_read(const ZklManager *m)
 static void
 end_operation(ZklManager *m, ZklOp *op)
 {
+	ZKL_ASSERT(op->kind != ZKL_OP_FREE);
+	ZKL_ASSERT(m->operations.read_bytes >= op->bytes);
 	m->operations.read_bytes -= op->bytes;
 	op->kind = ZKL_OP_FREE;
 	op->next_free = m->operations.free;
@@ -153,6 +159,7 @@ zkl_operations_abandon(ZklManager *m, uint32_t *next, ZklOp *op)
 void
 zkl_operations_unpin(ZklLock *lock)
 {
+	ZKL_ASSERT(lock->pins > 0);
 	lock->pins--;
 }
 

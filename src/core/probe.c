@@ -165,6 +165,7 @@ may_be_cached(const InTheWay *found, ZklLockMode mode)
 static void
 answer_try(ZklManager *m, ZklRequest *r, bool conflict)
 {
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_WAITING && r->node.state == ZKL_NODE_NONE);
 	zkl_tries_remove(r);
 	if (conflict && !r->lock->tries.stale && may_deny(m))
 		zkl_request_deny(m, r);
@@ -175,6 +176,7 @@ answer_try(ZklManager *m, ZklRequest *r, bool conflict)
 static void
 read_mark(ZklManager *m, ZklLock *lock, const ZklOp *op, const char *name)
 {
+	ZKL_ASSERT(name != NULL);
 	zkl_tries_wait_for_mark(lock, op->submitted);
 	zkl_operations_send(m, ZKL_OP_PROBE_MARK, lock, NULL, ZKL_SEND_GET,
 						zkl_actions_join(m, lock->path, "/", name));

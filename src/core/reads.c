@@ -33,6 +33,7 @@ zkl_reads_init(ZklManager *m)
 void
 zkl_reads_set_watch(ZklManager *m, ZklWatchState *watch, ZklWatchState state)
 {
+	ZKL_ASSERT(*watch != ZKL_WATCH_ARMED || m->reads.watches > 0);
 	if (*watch == ZKL_WATCH_ARMED)
 		m->reads.watches--;
 	if (state == ZKL_WATCH_ARMED)
@@ -133,6 +134,8 @@ zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i)
 	const ZklContender *c = &lock->foreign.all[i];
 	const char *name = lock->foreign.names + c->name;
 	size_t		length = strlen(name) + 1;
+
+	ZKL_ASSERT(i < lock->foreign.n);
 
 	/* The answer under way brings us back here. */
 	if (lock->ahead.watch == ZKL_WATCH_SENT)
@@ -278,6 +281,7 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 	}
 	if (lock->ahead.watch == ZKL_WATCH_WANTED)
 	{
+		ZKL_ASSERT(lock->ahead.name != NULL);
 		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_SENT);
 		path = zkl_actions_join(m, lock->path, "/", lock->ahead.name);
 		zkl_operations_read(m, ZKL_OP_WATCH_AHEAD, lock, NULL,

@@ -263,6 +263,8 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	op->request->submitted == op->submitted &&
 	op->request->demand != ZKL_DEMAND_UNUSED;
 
+	ZKL_ASSERT(op->lock != NULL || op->kind == ZKL_OP_IGNORE);
+	ZKL_ASSERT(!same || op->request->lock == op->lock);
 	if (!zkl_reads_reply_tells(m, reply))
 		return;
 	switch (op->kind)

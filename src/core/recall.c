@@ -17,6 +17,7 @@ static void
 recalled(ZklManager *m, ZklRequest *r, ZklRecallCause cause,
 		 const ZklRecalled *found)
 {
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_GRANTED && r->ring.cover == NULL);
 	zkl_cache_end(m, r, cause != ZKL_RECALL_OVER, found->token - r->token);
 	if (cause == ZKL_RECALL_DEMANDED || !ZKL_MUTANT(OWNER_AT_DEMANDS_ONLY))
 		zkl_request_taken(m, r, found);

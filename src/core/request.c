@@ -102,6 +102,8 @@ give_slot_back(ZklManager *m, ZklRequest *r)
 
 	if (r->demand != ZKL_DEMAND_RELEASED || r->node.state != ZKL_NODE_NONE)
 		return;
+	ZKL_ASSERT(lock->requests.n > 0 && !zkl_list_linked(&r->place.link));
+	ZKL_ASSERT(r->cache.state == ZKL_CACHE_NONE && !zkl_keep_is_on(r));
 	zkl_siblings_leave(r);
 	zkl_list_remove(&r->all);
 	r->demand = ZKL_DEMAND_UNUSED;
@@ -135,6 +137,9 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 static void
 stop_waiting(ZklRequest *r)
 {
+	ZKL_ASSERT(r->demand != ZKL_DEMAND_WAITING || !r->timed_out ||
+			   r->lock->requests.ntimed_out > 0);
+	ZKL_ASSERT(!r->together || r->lock->requests.ntogether > 0);
 	if (r->demand == ZKL_DEMAND_WAITING && r->timed_out)
 		r->lock->requests.ntimed_out--;
 	r->lock->requests.ntogether -= r->together;
@@ -158,6 +163,8 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	if (ZKL_MUTANT(HANDOVER_TO_CANCELLED) && r == lock->queue.waiting &&
 		lock->queue.nheld > 0 && demand == ZKL_DEMAND_RELEASED)
 		return;
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED);
+	ZKL_ASSERT(m->requests.nlive > 0);
 	m->requests.nlive--;
 	stop_waiting(r);
 	heir = r->node.state == ZKL_NODE_EXISTS ? zkl_siblings_heir(r) : NULL;
@@ -286,6 +293,7 @@ tell_grant(ZklManager *m, ZklRequest *r)
 {
 	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_GRANT);
 
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_WAITING);
 	action->request = r->id;
 	action->token = r->token;
 	action->solitary = r->ring.cover == NULL && zkl_batches_pace_is_solitary(r);
@@ -298,6 +306,9 @@ tell_grant(ZklManager *m, ZklRequest *r)
 bool
 zkl_request_grant(ZklManager *m, ZklRequest *r)
 {
+	ZKL_ASSERT(m->connection.state == ZKL_CONNECTION_READY);
+	ZKL_ASSERT(m->now < m->session_lease.until || ZKL_MUTANT(GRANT_WITHOUT_LEASE));
+	ZKL_ASSERT(r->lock->queue.waiting == r);
 	if (r->node.czxid == 0 || !zkl_look_is_recent(m, r))
 	{
 		zkl_look_token(m, r);
@@ -327,6 +338,7 @@ zkl_request_taken(ZklManager *m, ZklRequest *r, const ZklRecalled *found)
 		zkl_node_set_data(r, found->data, found->data_length);
 	if (found->owner == r->ring.owner)
 		return;
+	ZKL_ASSERT(r->ring.next == r);
 	ZKL_HOOKS(m, unheld, r);
 	zkl_siblings_init(m, r, found->owner);
 }
@@ -334,6 +346,9 @@ zkl_request_taken(ZklManager *m, ZklRequest *r, const ZklRecalled *found)
 void
 zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
 {
+	ZKL_ASSERT(cover->demand == ZKL_DEMAND_GRANTED && !cover->broken);
+	ZKL_ASSERT(cover->node.state == ZKL_NODE_EXISTS && cover->lock == r->lock);
+	ZKL_ASSERT(r->node.state == ZKL_NODE_NONE);
 	zkl_siblings_lean(r, cover);
 	r->token = cover->token;
 	zkl_node_record(m, r);
@@ -343,6 +358,7 @@ zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
 void
 zkl_request_blocked(ZklManager *m, ZklRequest *r)
 {
+	ZKL_ASSERT(r->together && r->lock->requests.ntogether > 0);
 	r->lock->requests.ntogether--;
 	r->together = false;
 	zkl_actions_add(m, ZKL_ACTION_BLOCKED)->request = r->id;
@@ -363,6 +379,8 @@ zkl_request_behind_cached(ZklManager *m, ZklRequest *r, const char *server)
 void
 zkl_request_deny(ZklManager *m, ZklRequest *r)
 {
+	ZKL_ASSERT(m->connection.state == ZKL_CONNECTION_READY && r->timed_out);
+	ZKL_ASSERT(m->now < m->session_lease.until || ZKL_MUTANT(GRANT_WITHOUT_LEASE));
 	zkl_actions_add(m, ZKL_ACTION_DENY)->request = r->id;
 	end_demand(m, r, ZKL_DEMAND_ANSWERED);
 }
@@ -373,6 +391,7 @@ end_by_failure(ZklManager *m, ZklRequest *r, ZklFailure failure, int32_t rc,
 {
 	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_FAIL);
 
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_WAITING);
 	action->request = r->id;
 	action->failure = failure;
 	action->rc = rc;
@@ -396,6 +415,8 @@ zkl_request_end_wait(ZklManager *m, ZklRequest *r, ZklFailure failure,
 void
 zkl_request_lost(ZklManager *m, ZklRequest *r)
 {
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_GRANTED && m->requests.nlive > 0);
+	ZKL_ASSERT(!zkl_keep_is_on(r));
 	zkl_siblings_lean(r, NULL);
 	zkl_cache_forget(m, r);
 	r->demand = ZKL_DEMAND_ANSWERED;
@@ -405,6 +426,7 @@ zkl_request_lost(ZklManager *m, ZklRequest *r)
 void
 zkl_request_set_broken(ZklRequest *r)
 {
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_GRANTED);
 	r->broken = true;
 }
 

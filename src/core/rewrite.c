@@ -144,6 +144,7 @@ send_data(ZklManager *m, ZklRequest *r, int32_t version, const char *data,
 	char	   *text = zkl_actions_text(m, length + ZKL_NODE_DATA_TIMEOUT);
 	ZklAction  *action;
 
+	ZKL_ASSERT(r->node.state == ZKL_NODE_EXISTS && !r->rewrite.writing);
 	memcpy(text, data, length);
 	memset(op, 0, sizeof(*op));
 	op->kind = ZKL_MULTI_SET;

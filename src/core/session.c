@@ -265,6 +265,8 @@ zkl_session_chain_reply(ZklManager *m, const ZklReply *reply)
 	uint32_t	create = m->chain.replaces ? 1 : 0;
 	bool		told = reply->nresults == create + 1;
 
+	ZKL_ASSERT(m->chain.sent && m->connection.state == ZKL_CONNECTION_OPENING);
+	ZKL_ASSERT(m->batches.n == 0);
 	m->chain.sent = false;
 	if (reply->rc == ZKL_RC_OK)
 	{
@@ -292,6 +294,7 @@ zkl_session_chain_reply(ZklManager *m, const ZklReply *reply)
 void
 zkl_session_begin(ZklManager *m, const ZklSession *session)
 {
+	ZKL_ASSERT(m->session.id == 0 || session->id == m->session.id);
 	if (session->id != m->session.id)
 	{
 		m->chain.number = m->chain.in_use = m->chain.swept = 0;
@@ -330,6 +333,8 @@ zkl_session_end(ZklManager *m)
 void
 zkl_session_proved(ZklManager *m)
 {
+	ZKL_ASSERT(m->connection.state == ZKL_CONNECTION_PROVING);
+	ZKL_ASSERT(m->chain.in_use > 0);
 	m->connection.state = ZKL_CONNECTION_READY;
 	m->chain.checked = true;
 	m->connection.proved_at = zkl_operations_next_order(m);
@@ -349,6 +354,7 @@ zkl_session_need_chain(ZklManager *m)
 int32_t
 zkl_session_next_version(ZklManager *m)
 {
+	ZKL_ASSERT(m->chain.in_use == m->chain.number && !m->chain.needed);
 	return m->chain.version++;
 }
 

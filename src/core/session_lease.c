@@ -123,6 +123,8 @@ zkl_session_lease_contact(ZklManager *m, int64_t sent_at)
 	ZklSessionLease *lease = &m->session_lease;
 	uint32_t	last = (lease->ncontacts + ZKL_CONTACTS - 1) % ZKL_CONTACTS;
 
+	ZKL_ASSERT(sent_at <= m->now);
+
 	/* Contacts must reach back far enough; they need not be many. */
 	if (lease->ncontacts > 0 &&
 		sent_at - lease->contacts[last].sent_at < timeout_us(m) / ZKL_CONTACTS)

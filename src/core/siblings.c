@@ -78,6 +78,7 @@ zkl_siblings_join(ZklRequest *r, ZklRequest *sibling)
 	ZklRequest *last = r->ring.prev;
 	ZklRequest *s;
 
+	ZKL_ASSERT(sibling->lock == r->lock && sibling->ring.owner == r->ring.owner);
 	for (s = r->ring.next; s != r; s = s->ring.next)
 	{
 		if (s == sibling)
@@ -92,6 +93,7 @@ zkl_siblings_join(ZklRequest *r, ZklRequest *sibling)
 void
 zkl_siblings_leave(ZklRequest *r)
 {
+	ZKL_ASSERT(r->ring.cover == NULL);
 	r->ring.prev->ring.next = r->ring.next;
 	r->ring.next->ring.prev = r->ring.prev;
 	r->ring.next = r->ring.prev = r;
@@ -101,6 +103,7 @@ zkl_siblings_leave(ZklRequest *r)
 void
 zkl_siblings_lean(ZklRequest *r, ZklRequest *cover)
 {
+	ZKL_ASSERT(cover == NULL || (cover != r && cover->ring.cover == NULL));
 	r->ring.cover = cover;
 }
 
@@ -109,6 +112,7 @@ zkl_siblings_follow(ZklRequest *r, ZklRequest *heir)
 {
 	ZklRequest *s;
 
+	ZKL_ASSERT(heir->ring.cover == r);
 	heir->ring.cover = NULL;
 	for (s = r->ring.next; s != r; s = s->ring.next)
 	{

@@ -8,6 +8,7 @@
 #ifndef ZKL_CORE_STATE_H
 #define ZKL_CORE_STATE_H
 
+#include "core/assert.h"
 #include "core/lock_state.h"
 #include "core/mutant.h"
 

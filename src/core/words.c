@@ -155,6 +155,7 @@ zkl_words_say(ZklManager *m, ZklRequest *r)
 {
 	uint32_t	i;
 
+	ZKL_ASSERT(r->demand != ZKL_DEMAND_GRANTED || ZKL_MUTANT(WORD_BEFORE_EPILOGUE));
 	zkl_askers_set_over(r);
 	for (i = 0; i < r->askers.n; i++)
 		say(m, &r->askers.all[i]);

@@ -66,12 +66,14 @@ zkl_write_drop(ZklWrite *w)
 void
 zkl_write_unsettle(ZklWrite *w)
 {
+	ZKL_ASSERT(w->place >= ZKL_WRITE_BATCH);
 	go_to(w, ZKL_WRITE_UNSETTLED);
 }
 
 void
 zkl_write_take_seat(ZklWrite *w, ZklSeat *seat, uint32_t index)
 {
+	ZKL_ASSERT(index > 0);		/* operation 0 is the beat */
 	go_to(w, ZKL_WRITE_BATCH);
 	w->seat = seat;
 	w->seat->write = w;
@@ -89,6 +91,7 @@ zkl_write_go_alone(ZklManager *m, ZklWrite *w, const ZklWriter *by)
 void
 zkl_write_hand_on(ZklWrite *w, ZklWrite *heir)
 {
+	ZKL_ASSERT(heir->place == ZKL_WRITE_NONE);
 	go_to(heir, w->place);
 	heir->rank = w->rank;
 	heir->by = w->by;
@@ -103,6 +106,7 @@ zkl_write_hand_on(ZklWrite *w, ZklWrite *heir)
 void
 zkl_write_settle(ZklManager *m, ZklWrite *w, const ZklOutcome *outcome)
 {
+	ZKL_ASSERT(w->place == ZKL_WRITE_BATCH || w->place == ZKL_WRITE_ALONE);
 	zkl_write_unsettle(w);
 	w->by->settle(m, w, outcome);
 }
@@ -124,6 +128,7 @@ zkl_write_retry(ZklManager *m)
 	{
 		ZklWrite   *w = zkl_container(ZklWrite, link, m->writes.stuck.head.next);
 
+		ZKL_ASSERT(w->place == ZKL_WRITE_HELD);
 		zkl_write_pend(m, w, w->by, w->rank);
 	}
 }

@@ -7,8 +7,9 @@
  */
 #include <string.h>
 
-#include "deadlock/cycle.h"
+#include "core/assert.h"
 #include "core/mutant.h"
+#include "deadlock/cycle.h"
 
 void
 zkl_cycle_begin(ZklCycleGraph *graph, uint32_t nnodes)
@@ -23,6 +24,7 @@ zkl_cycle_add(ZklCycleGraph *graph, uint32_t from, uint32_t to)
 {
 	ZklCycleEdge *edge = &graph->edges[graph->nedges];
 
+	ZKL_ASSERT(from < graph->nnodes && to < graph->nnodes);
 	edge->from = from;
 	edge->to = to;
 	edge->next = graph->first[from];

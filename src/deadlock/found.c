@@ -174,6 +174,7 @@ look_ahead(ZklDeadlock *d, ZklFoundDirectory *directory, const ZklUuid *wait)
 		return;
 	at = (size_t) (c - directory->all);
 	ahead = c->mode == ZKL_EXCLUSIVE ? at : (size_t) (c->writer + 1);
+	ZKL_ASSERT(at < directory->n && ahead <= at);
 	if (directory->matter < at + 1)
 		directory->matter = at + 1;
 	for (; directory->wanted < ahead; directory->wanted++)
@@ -372,6 +373,7 @@ zkl_found_reply(ZklDeadlock *d, const ZklOp *op, const ZklReply *reply)
 
 	if (entry == NULL && directory == NULL)
 		return;
+	ZKL_ASSERT(d->search.found.under_way > 0);
 	d->search.found.under_way--;
 	d->search.found.failed |= reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE;
 	if (entry != NULL && reply->rc == ZKL_RC_OK)

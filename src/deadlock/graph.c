@@ -31,6 +31,7 @@ add_edge(Graph *g, uint32_t from, uint32_t to, ZklCycleKind kind)
 {
 	ZklCycleEdge *edge;
 
+	ZKL_ASSERT(g->graph.nedges <= g->room);
 	if (g->graph.nedges == g->room)
 	{
 		ZklCycleEdge *grown = zkl_found_take(g->d, 2 * g->room *

@@ -149,6 +149,7 @@ forget(ZklDeadlock *d, ZklPublication *p)
 static void
 exists(ZklDeadlock *d, ZklPublication *p)
 {
+	ZKL_ASSERT(p->d == d);
 	if (p->wait != NULL)
 		zkl_write_drop(&p->write);
 	else
@@ -166,6 +167,8 @@ zkl_publication_make(ZklDeadlock *d, const ZklRequest *held, ZklWait *wait,
 	bool		again = ZKL_MUTANT(NAME_REUSED);
 	ZklPublication *p;
 
+	ZKL_ASSERT(held->demand == ZKL_DEMAND_GRANTED);
+	ZKL_ASSERT(wait->r->demand == ZKL_DEMAND_WAITING);
 	memset(&data, 0, sizeof(data));
 	data.wait = wait->r->node.uuid;
 	strcpy(data.lock, wait->r->lock->path + strlen(d->m->root));
@@ -340,6 +343,7 @@ const ZklWriter zkl_publication_retraction = {
 void
 zkl_publication_judge(ZklDeadlock *d, ZklPublication *p)
 {
+	ZKL_ASSERT(p->write.place == ZKL_WRITE_NONE && p->wait != NULL);
 	zkl_write_go_alone(d->m, &p->write, &zkl_publication_retraction);
 }
 

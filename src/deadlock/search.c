@@ -42,6 +42,7 @@ end(ZklDeadlock *d, bool again)
 	ZklLink    *link,
 			   *after;
 
+	ZKL_ASSERT(d->search.state != ZKL_SEARCH_IDLE);
 	zkl_foreach(link, after, &d->search.asked)
 		zkl_waits_answered(d, asked(link), again);
 	zkl_found_forget(d);
@@ -124,6 +125,7 @@ go_on(ZklDeadlock *d)
 {
 	if (!zkl_found_send(d))
 		return;
+	ZKL_ASSERT(d->search.found.under_way == 0);
 	if (d->search.found.failed)
 		plan_another(d);
 	zkl_graph_judge(d);

@@ -99,6 +99,7 @@ tell_cycle(ZklDeadlock *d, const ZklRequest *r, const ZklStep *steps, size_t n)
 	int32_t		pid = r->pid;
 	size_t		i;
 
+	ZKL_ASSERT(v->steps == NULL);
 	v->steps = zkl_memory_alloc(d->m, size_of_steps(2 * n));
 	v->steps->n = 0;
 	for (i = 0; i < n; i++)
@@ -173,6 +174,7 @@ send(ZklDeadlock *d, ZklWait *w, const ZklStep *steps, size_t n)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, of_wait, link);
 
+		ZKL_ASSERT((size_t) (op - ops) < most);
 		op->kind = ZKL_MULTI_DELETE;
 		op->path = zkl_publication_path(d, p->name);
 		op->version = -1;
@@ -201,6 +203,7 @@ zkl_verdict_begin(ZklDeadlock *d, ZklWait *w, const ZklStep *steps, size_t n)
 {
 	ZklVerdict *v = &d->verdict;
 
+	ZKL_ASSERT(n > 0 && steps[n - 1].entry != NULL);
 	if (v->state != ZKL_VERDICT_NONE || d->m->chain.needed ||
 		!is_still_published(d, w, &steps[n - 1]) || !is_time(d, w, steps, n))
 		return false;
@@ -225,6 +228,7 @@ victim(const ZklDeadlock *d)
 	const ZklVerdict *v = &d->verdict;
 	const ZklRequest *r = v->wait->r;
 
+	ZKL_ASSERT(v->state != ZKL_VERDICT_NONE && v->steps != NULL);
 	return r->submitted == v->submitted && r->demand == ZKL_DEMAND_WAITING &&
 		r->node.state == ZKL_NODE_EXISTS &&
 		zkl_uuid_equal(&r->node.uuid, &v->uuid) ? v->wait : NULL;

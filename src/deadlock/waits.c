@@ -207,6 +207,7 @@ gather_holds(ZklDeadlock *d, ZklWait *w, Held *held)
 	held->too_many = false;
 	add_holds(d, w->r->ring.owner, held);
 	held->nown = held->n;
+	ZKL_ASSERT(w->ndependents <= ZKL_MAX_DEPENDENTS);
 	for (i = 0; i < w->ndependents; i++)
 		add_holds(d, w->dependents[i], held);
 	if (!held->too_many)
@@ -310,6 +311,7 @@ look_at_wait(ZklDeadlock *d, ZklWait *w)
 {
 	bool		complete;
 
+	ZKL_ASSERT(w->r->demand == ZKL_DEMAND_WAITING);
 	zkl_recall_owners(d->m, w->r->ring.owner, w->dependents, w->ndependents);
 	complete = publish_wait(d, w);
 	w->refusals = 0;

@@ -33,6 +33,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "core/assert.h"
 #include "deadlock/deadlock.h"
 #include "shared/compat.h"
 #include "worker/answers.h"
@@ -83,6 +84,19 @@ zkl_worker_tell(const ZklEvent *event)
 {
 	zkl_trace_event(&zkl_tracefile, event);
 	zkl_manager_event(zkl_core, zkl_boottime_us(), event);
+}
+
+/* The core has a bug.  Not abort(): that would restart all of PostgreSQL. */
+void
+zkl_assert_failed(const char *condition, const char *file, int line)
+{
+	ereport(FATAL,
+			(errcode(ERRCODE_INTERNAL_ERROR),
+			 errmsg_internal("zklock's core failed an assertion: %s, at %s:%d",
+							 condition, file, line),
+			 errdetail_internal("Its ZooKeeper session ends, so this server loses its distributed locks."),
+			 errhint("This is a bug of zklock. Please report it.")));
+	pg_unreachable();
 }
 
 /* ---- the phases of the loop ---- */

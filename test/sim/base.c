@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base.h"
+#include "core/assert.h"
 
 #define CHUNK_SIZE	(256 * 1024)
 
@@ -237,4 +238,11 @@ broken(const char *rule, const char *format,...)
 	vsnprintf(base.what, sizeof(base.what), format, args);
 	va_end(args);
 	longjmp(base.stop, 1);
+}
+
+/* The core itself says that a rule is broken. */
+void
+zkl_assert_failed(const char *condition, const char *file, int line)
+{
+	broken("assertion", "%s, at %s:%d", condition, file, line);
 }

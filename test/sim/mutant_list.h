@@ -129,7 +129,8 @@
 	X(RENEWAL_OUT_OF_ORDER, "a renewal leaves the order of ends, so that other kept locks end late") \
 	X(PARKED_UPGRADE_WAITS, "shared to exclusive waits until a directory starts anew that its own hold keeps") \
 	X(REVIVED_UNANSWERED, "a request whose create has no answer keeps its place although the end of its session may be lost") \
-	X(VERDICT_TAKEN_BACK, "a verdict goes on although its own publication was taken back")
+	X(VERDICT_TAKEN_BACK, "a verdict goes on although its own publication was taken back") \
+	X(UNPINNED_TWICE, "an answer lets go of its lock twice")
 
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,
 enum
