@@ -50,7 +50,7 @@ static const ZkAnswer answers[] = {
 	"A directory above the lock does not exist.", NULL},
 	{-102, ERRCODE_INSUFFICIENT_PRIVILEGE, "NOAUTH",
 		"An access control list denies this server access.",
-	"Compare \"zklock.auth_file\" with the other servers'.  The check \"access control\" of zk_healthcheck() names servers and locks with other ones."},
+	"Use the same \"zklock.auth_file\" on all servers.  The check \"access control\" of zk_healthcheck() names those that differ."},
 	{-103, ERRCODE_OBJECT_IN_USE, "BADVERSION",
 	"Another client keeps writing to the same znode.", NULL},
 	{-108, ERRCODE_WRONG_OBJECT_TYPE, "NOCHILDRENFOREPHEMERALS",

@@ -24,6 +24,7 @@
 #include "shared/settings.h"
 
 #define USE_RIGHTS	13			/* to read, create and delete */
+#define CREATE_RIGHT	4
 
 #define ADVICE		"  Give all servers the same \"zklock.auth_file\"."
 
@@ -50,6 +51,8 @@ typedef struct
 {
 	ZklAccessCheck *check;
 	const char *const *names;
+	int			lowest;			/* the last name that is there; -1: none */
+	int			permissions;	/* of this server, there */
 } Reading;
 
 ZklAccessCheck *
@@ -149,29 +152,48 @@ read_rights_of_fleet(ZklAccessCheck *check)
 	zkl_errand_read_each(ZKL_ERRAND_RIGHTS, &fleet, names, n, take_rights_of_server, check);
 }
 
-static bool
-may_use(const ZklAccessCheck *check, const ZklErrandAnswer *answer)
+/* What this server may do, by all rights that are its own or everybody's */
+static int
+find_permissions(const ZklAccessCheck *check, const ZklErrandAnswer *answer)
 {
-	List	   *identities = find_identities(answer);
+	const char *right = answer->bytes;
+	int			permissions = 0;
 
-	return have_common(identities, check->own) ||
-		have_common(identities, list_make1("world:anyone"));
+	for (; right < answer->bytes + answer->size; right += strlen(right) + 1)
+	{
+		const char *identity = strchr(right, ':');
+
+		if (identity != NULL &&
+			(strcmp(identity + 1, "world:anyone") == 0 ||
+			 have_common(list_make1(unconstify(char *, identity + 1)), check->own)))
+			permissions |= atoi(right);
+	}
+	return permissions;
 }
 
-/* From the root downwards; the first one counts. */
+static void
+note_refusal(const Reading *reading, int number)
+{
+	ZklAccessCheck *check = reading->check;
+	const char *name = reading->names[number];
+
+	check->refusing = MemoryContextStrdup(check->context,
+										  psprintf("%s%s%s", zkl_root, name ? "/" : "",
+												   name ? name : ""));
+}
+
+/* From the root downwards; the first one that refuses counts. */
 static void
 take_rights_of_directory(void *arg, int number, const ZklErrandAnswer *answer)
 {
 	Reading    *reading = arg;
-	ZklAccessCheck *check = reading->check;
-	const char *name = reading->names[number];
 
-	if (check->refusing == NULL &&
-		(answer->rc == ZKL_RC_NOAUTH ||
-		 (answer->rc == ZKL_RC_OK && !may_use(check, answer))))
-		check->refusing = MemoryContextStrdup(check->context,
-											  psprintf("%s%s%s", zkl_root, name ? "/" : "",
-													   name ? name : ""));
+	if (answer->rc == ZKL_RC_NOAUTH && reading->check->refusing == NULL)
+		note_refusal(reading, number);
+	if (answer->rc != ZKL_RC_OK)
+		return;
+	reading->lowest = number;
+	reading->permissions = find_permissions(reading->check, answer);
 }
 
 /* The directory of a lock is missing or refuses, or one above it does. */
@@ -180,16 +202,27 @@ read_rights_above(ZklAccessCheck *check, const char *refused)
 {
 	static const ZklTarget root = {"", "", ZKL_DIALECT_CURATOR_RW};
 	const char *names[ZKL_MAX_NAME];
-	Reading		reading = {check, names};
+	Reading		reading = {check, names, -1, 0};
+	const char *end = refused;
+	int			needed;
 	int			n = 0;
 
 	names[n++] = NULL;
-	for (const char *end = refused; *end != '\0';)
+	while (*end != '\0')
 	{
 		end += 1 + strcspn(end + 1, "/");
 		names[n++] = pnstrdup(refused + 1, end - refused - 1);
 	}
 	zkl_errand_read_each(ZKL_ERRAND_RIGHTS, &root, names, n, take_rights_of_directory, &reading);
+
+	/*
+	 * In the lock's directory there are znodes; the one above makes that
+	 * directory.
+	 */
+	needed = reading.lowest == n - 1 ? USE_RIGHTS : CREATE_RIGHT;
+	if (check->refusing == NULL && reading.lowest >= 0 &&
+		(reading.permissions & needed) != needed)
+		note_refusal(&reading, reading.lowest);
 }
 
 void
@@ -238,7 +271,7 @@ zkl_accesscheck_judge(const ZklAccessCheck *check, uint32 access, const char *re
 	if (unreadable > 0 || check->different != NIL)
 		appendStringInfoString(&buf, ADVICE);
 	if (check->refusing != NULL)
-		appendStringInfo(&buf, "  Znode \"%s\" does not let this server in, and so refuses locks: change its access control list with setAcl, or delete it.",
+		appendStringInfo(&buf, "  Znode \"%s\" does not let this server in, and so refuses locks: change its access control list with setAcl, or delete it if it is the directory of a lock.",
 						 zkl_text_to_display(check->refusing,
 											 (int) strlen(check->refusing)));
 	return buf.data;

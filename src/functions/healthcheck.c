@@ -208,6 +208,12 @@ check_version(FunctionCallInfo fcinfo, const ZklStatus *status)
 	const char *version = status->zookeeper_version;
 	bool		is_bad = zkl_release_loses_writes(version);
 
+	if (status->state != ZKL_STATE_CONNECTED)
+	{
+		zkl_checkrow_put(fcinfo, "zookeeper version", false, false,
+						 "Not known: see \"connected\".");
+		return;
+	}
 	zkl_checkrow_put(fcinfo, "zookeeper version", version[0] != '\0', !is_bad,
 					 version[0] == '\0' ?
 					 "The ZooKeeper server does not tell its version: its \"4lw.commands.whitelist\" may lack \"srvr\"." :
@@ -340,9 +346,10 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 
 	zkl_gate_check_worker();
 	InitMaterializedSRF(fcinfo, 0);
-	hosts = zkl_hostcheck_begin();
+	hosts = zkl_hostcheck_make();
 	PG_TRY();
 	{
+		zkl_hostcheck_begin(hosts);
 		check_all(fcinfo, hosts);
 	}
 	PG_FINALLY();

@@ -77,20 +77,24 @@ start_look(Host *host)
 }
 
 ZklHostCheck *
-zkl_hostcheck_begin(void)
+zkl_hostcheck_make(void)
 {
 	ZklHostCheck *check = palloc0(sizeof(ZklHostCheck));
 
 	while (zkl_hosts_nth(zkl_connect_string, check->n) != NULL)
 		check->n++;
 	check->hosts = palloc0((check->n + 1) * sizeof(Host));
+	for (int i = 0; i < check->n; i++)
+		check->hosts[i].name = zkl_hosts_nth(zkl_connect_string, i);
+	return check;
+}
+
+void
+zkl_hostcheck_begin(ZklHostCheck *check)
+{
 	check->begun = zkl_boottime_us();
 	for (int i = 0; i < check->n; i++)
-	{
-		check->hosts[i].name = zkl_hosts_nth(zkl_connect_string, i);
 		start_look(&check->hosts[i]);
-	}
-	return check;
 }
 
 static void
@@ -181,6 +185,8 @@ zkl_hostcheck_finish(ZklHostCheck *check, bool connected, char **detail)
 	*detail = psprintf("Servers in \"zklock.connect_string\": %d, without an answer: %d.%s",
 					   check->n, missing, zkl_refusal_may_see_hosts() ?
 					   zkl_text_to_display(buf.data, buf.len) : "");
+	if (!connected)
+		*detail = psprintf("%s  In an outage of ZooKeeper this is not judged.", *detail);
 	return missing == 0;
 }
 

@@ -7,11 +7,14 @@
 
 typedef struct ZklHostCheck ZklHostCheck;
 
+/* For the present setting */
+extern ZklHostCheck *zkl_hostcheck_make(void);
+
 /*
  * Begins to look at all of them at once.  To be ended, also if there is an error in
- * between.
+ * between or here.
  */
-extern ZklHostCheck *zkl_hostcheck_begin(void);
+extern void zkl_hostcheck_begin(ZklHostCheck *check);
 
 /*
  * Waits until all have answered, or their time is over, which is short in an outage: then

@@ -9,8 +9,8 @@
  *
  * The worker's life is ours: when the link ends, so does the process, at
  * once, without closing the ZooKeeper session and without executing what it
- * has read but not yet executed.  The worker may be gone for good, or its
- * successor may be about to attach the same session.
+ * has read but not yet executed.  The next worker counts the time of the session
+ * from the end of this process.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE				/* asprintf, POLLRDHUP */

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE				/* asprintf */
 #endif
 
+#include <errno.h>
 #include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -139,8 +140,14 @@ zkl_resolve_dial(const char *address)
 		return -1;
 	fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
 				0);
-	if (fd >= 0)
-		(void) connect(fd, found->ai_addr, found->ai_addrlen);
+	if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) < 0 && errno != EINPROGRESS)
+	{
+		int			error = errno;
+
+		close(fd);
+		errno = error;
+		fd = -1;
+	}
 	freeaddrinfo(found);
 	return fd;
 }

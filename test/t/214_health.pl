@@ -155,14 +155,14 @@ like(detail($one, 'lease'), qr/^Locks held: 2\./, 'a reservation is held, too');
 $test->zk->pause;
 $test->look_until($one, 'SELECT state FROM zk_status', 'disconnected', 'an outage');
 is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck() WHERE ok IS NULL'),
-	'hosts,fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
+	'hosts,zookeeper version,fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
 	'in an outage some things are not known');
 ok($test->look_until($one,
 		'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck()'
 		  . ' WHERE NOT ok AND check_name <> $$zookeeper version$$',
 		'connected,lease', 'the lease'),
 	'and others are not well');
-like(detail($one, 'hosts'), qr/"127\.0\.0\.1:\d+" accepts connections, and does not answer\.$/,
+like(detail($one, 'hosts'), qr/"127\.0\.0\.1:\d+" accepts connections, and does not answer\.  In an outage/,
 	'which hosts do not answer');
 like(detail($one, 'connected'), qr/"disconnected"\.  Its last error: /, 'and why');
 $test->zk->resume;
