@@ -22,7 +22,6 @@ struct ZklWing
 	void	   *(*begin) (ZklManager *m);
 	void		(*end) (void *wing);
 
-
 	/* ---- requests ---- */
 
 	void		(*began) (void *wing, ZklRequest *r, const ZklDemand *demand);

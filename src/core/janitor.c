@@ -9,10 +9,10 @@
  * be no such nodes.  But a single one would block all others until the session
  * ends.  Four paths lead here.  When ZooKeeper has lost deletes, or may have, a
  * worker walks once through all directories below the root, one question at a
- * time.  If a
- * request has to wait behind a node, it looks whose node that is (reads_reply.c).
- * And if a node whose id this manager made is in the way of a try or of a permit,
- * that node is looked at (probe.c, decide.c).  A wing can have it look at a znode
+ * time.  If a request has to wait behind a node, it looks whose node that is
+ * (reads_reply.c).  And if a node whose id this manager made is in the way of a
+ * try or of a permit, that node is looked at (probe.c, decide.c).  A wing can have it
+ * look at a znode
  * that it disowns.
  *
  * If a question gets an error for an answer, it is asked again after a while, as

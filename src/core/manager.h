@@ -85,8 +85,8 @@ typedef struct ZklConfig
 	uint32_t	batches_in_flight;	/* at least 1 */
 	uint32_t	batch_operations;	/* the largest batch: 2 .. 4096 */
 	uint32_t	batch_bytes;
-	uint32_t	worker_start;	/* never the same for two managers of one
-								 * session */
+	uint32_t	worker_start;	/* another one for each manager, in case that
+								 * ZooKeeper gives a session id twice */
 	ZklOffer	offer;			/* both NULL: no lock is ever cached */
 	ZklRecall	recall;
 	void	   *host;			/* for these */

@@ -450,17 +450,11 @@ zkl_request_again(ZklManager *m, ZklRequest *r)
 {
 	leave_queue(m, r);
 	zkl_look_stop(r);
-	zkl_request_going(m, r, r->node.seq);
-	zkl_lock_touch(m, r->lock);
-	zkl_node_record(m, r);
-}
-
-void
-zkl_request_going(ZklManager *m, ZklRequest *r, ZklSeq seq)
-{
-	zkl_node_exists(r, seq, r->node.czxid);
+	zkl_node_exists(r, r->node.seq, r->node.czxid);
 	zkl_node_set_again(r);
 	zkl_node_delete(m, r, ZKL_RANK_DELETE);
+	zkl_lock_touch(m, r->lock);
+	zkl_node_record(m, r);
 }
 
 /* EXISTS -> NONE, out of the queue, whatever the demand */

@@ -60,17 +60,11 @@ extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
 extern void zkl_request_end_wait(ZklManager *m, ZklRequest *r,
 								 ZklFailure failure, const void *reason);
 
-/*
- * It was denied, failed or lost before the worker started; or its time is over, which is
- * recorded before any word.
- */
+/* Its time is over. */
 extern void zkl_request_answered(ZklManager *m, ZklRequest *r);
 
 /* An operator takes the place of a request that waits: it goes to the end. */
 extern void zkl_request_again(ZklManager *m, ZklRequest *r);
-
-/* Does the same for a restored request, which is not in the queue yet. */
-extern void zkl_request_going(ZklManager *m, ZklRequest *r, ZklSeq seq);
 
 /* Another client deleted the node of a request that holds or waits. */
 extern void zkl_request_vanished(ZklManager *m, ZklRequest *r);

@@ -11,8 +11,7 @@
  * it.  A message that is lost or late costs nothing but that time.
  *
  * A word is true for ever: shared memory says that the demand is over before the word
- * is sent, so a worker that ends in between does not grant the znode to anybody
- * either.  It takes exactly one znode away, and the ordinary decision follows, with
+ * is sent, and the next worker has another session.  It takes exactly one znode away, and the ordinary decision follows, with
  * all that it wants: listing, taint, lease.
  *
  * There is no word for the following.  A permit: which of them are held is counted in

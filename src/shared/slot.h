@@ -274,8 +274,8 @@ typedef struct ZklSlot
 	 * which its backend sees by itself; after its release it is kept until
 	 * s_keep_until, in the state RELEASED.  The worker sets both when it
 	 * grants, the backend changes them while GRANTED, and the worker changes
-	 * s_keep_until with a RENEWAL, and clears it when it keeps the lock no
-	 * longer; when it is lost, it is kept only as long as it was promised.
+	 * s_keep_until with a RENEWAL, and when the server stops; when it is
+	 * lost, it is kept only as long as it was promised.
 	 */
 	int64		s_until;
 	int64		s_keep_until;

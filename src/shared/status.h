@@ -49,8 +49,6 @@ typedef struct ZklStatus
 	uint32		state;			/* ZklWorkerState */
 	char		server[64];		/* host:port that the session is connected to */
 	int64		session_id;		/* 0: none */
-	char		session_password[ZKL_PASSWORD_BYTES];	/* a secret: shown
-														 * nowhere */
 	uint32		generation;		/* of the session; grows with each new one */
 	uint32		timeout_ms;		/* negotiated; 0: not known */
 	uint32		timeout_asked_ms;	/* when the session was begun */

@@ -14,8 +14,7 @@
  * worker waits until that transaction has ended, or the slot is released.  So
  * no two holders can commit, whatever their clocks say.
  *
- * From the release on, the core decides how long a lock is kept; a restarted
- * worker finds that time in the slot.
+ * From the release on, the core decides how long a lock is kept.
  */
 #include "postgres.h"
 
@@ -90,8 +89,9 @@ zkl_bounds_log_late(int slotno, const ZklSlot *slot)
 			 errhint("Another session may have held the lock before the changes were visible.")));
 }
 
-bool
-zkl_bounds_end(int slotno)
+/* Whether the znode may go */
+static bool
+end_hold(int slotno)
 {
 	bool		just_now;
 	bool		over = zkl_worker_slot_overdue(slotno, &just_now);
@@ -107,7 +107,7 @@ zkl_bounds_look(int slotno)
 {
 	if (zkl_slot_peek(slotno) == ZKL_SLOT_RELEASED)
 		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
-	if (zkl_bounds_end(slotno))
+	if (end_hold(slotno))
 		zkl_worker_tell(ZKL_EVENT(OVERDUE,.request = (uint32) slotno));
 }
 

@@ -19,9 +19,6 @@ extern void zkl_bounds_granted(int slotno);
  */
 extern void zkl_bounds_look(int slotno);
 
-/* The same without telling the core; returns whether the znode may go. */
-extern bool zkl_bounds_end(int slotno);
-
 /*
  * If a holder committed after its lock was lost, logs that once; "slot" is a copy
  * of its slot.

@@ -161,7 +161,6 @@ zkl_closing_let_go(void)
 
 static int64 closing_until = 0; /* 0: no session is being closed */
 static bool replacing = false;	/* it could be used: no pause behind it */
-static int64 not_before = 0;	/* the next session */
 
 /* ZooKeeper may carry out the close late, so the core loses the session first. */
 static void
@@ -187,7 +186,7 @@ void
 zkl_closing_replace(uint32 connection, int64 now)
 {
 	replacing = true;
-	not_before = now + (int64) zkl_status_timeout_ms() * 1000;
+	zkl_identity_left(zkl_status_timeout_ms());
 	zkl_identity_leave();
 	begin_closing(connection, now);
 }
@@ -204,7 +203,7 @@ zkl_closing_end(bool acknowledged)
 	bool		replaced = replacing;
 
 	if (replaced && acknowledged)
-		not_before = 0;
+		zkl_identity_left(0);
 	else if (replaced)
 		ereport(LOG,
 				(errmsg("ZooKeeper did not acknowledge that the session is closed"),
@@ -217,7 +216,7 @@ zkl_closing_end(bool acknowledged)
 int64
 zkl_closing_not_before(void)
 {
-	return Max(not_before, zkl_control->ctl_status.left_until * 1000);
+	return zkl_control->ctl_status.left_until * 1000;
 }
 
 bool

@@ -23,7 +23,9 @@
 
 #define LOG_INTERVAL_MS		60000	/* by boottime.h */
 #define MAX_LOGGED			4
-#define LONGEST_PAUSE		60	/* s */
+#define FIRST_PAUSE_MS		1000
+#define LONGEST_PAUSE_MS	60000
+#define MOST_DOUBLINGS		10
 
 static int64 last_logged = -LOG_INTERVAL_MS;	/* an error, in ms */
 static uint32 logged[MAX_LOGGED];	/* hashes of errors logged since then */
@@ -32,6 +34,7 @@ static uint32 told = 0;			/* states that errors led to since the last
 								 * connection, as bits */
 static long suppressed = 0;		/* messages that were not logged since then */
 static bool served = true;		/* whether this session ever was in use */
+static char session_password[ZKL_PASSWORD_BYTES];	/* a secret: shown nowhere */
 
 /*
  * An ensemble that is away for a night must not fill the log.  Unless the worker
@@ -167,29 +170,17 @@ zkl_identity_set_state(ZklWorkerState state)
 
 /* ---- processes ---- */
 
-/* In s: none behind a worker that has run for a while; the postmaster waits for 1 s. */
-static int
-pause_after(int quick_ends)
-{
-	return quick_ends < 2 ? 0 : Min(1 << Min(quick_ends - 1, 10), LONGEST_PAUSE) - 1;
-}
-
-int
+void
 zkl_identity_begin(void)
 {
-	int64		now = zkl_boottime_ms();
 	ZklStatus  *status = zkl_status_begin();
 
-	status->quick_ends = status->worker_starts == 0 ||
-		now - status->worker_since >= zkl_session_timeout ? 0 : status->quick_ends + 1;
-	status->worker_since = now;
 	status->worker_starts++;
 	status->worker_pid = MyProcPid;
 	status->worker_procno = zkl_compat_my_procno();
 	enter_state(status, status->session_id != 0 ? ZKL_STATE_DISCONNECTED :
 				ZKL_STATE_CONNECTING);
 	zkl_status_end();
-	return pause_after(zkl_control->ctl_status.quick_ends);
 }
 
 void
@@ -244,9 +235,8 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 		status->generation++;
 		status->timeout_asked_ms = asked_ms;
 		status->session_since = GetCurrentTimestamp();
-		memset(status->session_password, 0, sizeof(status->session_password));
-		memcpy(status->session_password, password,
-			   Min(length, sizeof(status->session_password)));
+		memset(session_password, 0, sizeof(session_password));
+		memcpy(session_password, password, Min(length, sizeof(session_password)));
 	}
 	status->session_id = session->id;
 	status->timeout_ms = session->timeout_ms;
@@ -262,6 +252,12 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 		return;
 	served = false;
 	zkl_lease_publish(session->generation, 0);
+}
+
+const char *
+zkl_identity_password(void)
+{
+	return session_password;
 }
 
 void
@@ -314,7 +310,7 @@ forget_session(ZklWorkerState state, bool lost)
 	if (status->session_id != 0 && lost)
 		status->sessions_lost++;
 	status->session_id = 0;
-	memset(status->session_password, 0, sizeof(status->session_password));
+	memset(session_password, 0, sizeof(session_password));
 	status->timeout_ms = 0;
 	enter_state(status, state);
 	zkl_status_end();
@@ -334,19 +330,65 @@ zkl_identity_leave(void)
 	forget_session(ZKL_STATE_DISCONNECTED, false);
 }
 
+/* In ms: from the second of workers in a row on that have ended soon */
+static int64
+pause_after(int quick_ends)
+{
+	int			doublings = Min(quick_ends - 1, MOST_DOUBLINGS);
+
+	return quick_ends < 2 ? 0 : Min((int64) FIRST_PAUSE_MS << doublings, LONGEST_PAUSE_MS);
+}
+
+/*
+ * A worker has had no session before left_until.  From then on it counts how long it has
+ * run.
+ */
+static void
+wait_after_worker(bool had_session)
+{
+	const ZklStatus *before = &zkl_control->ctl_status;
+	int64		now = zkl_boottime_ms();
+	int64		since = Max(before->worker_since, before->left_until);
+	int64		left_until = before->left_until;
+	bool		soon = before->worker_since != 0 && now - since < zkl_session_timeout;
+	ZklStatus  *status;
+
+	if (had_session)
+		left_until = now + before->timeout_ms + 2 * zkl_tick_time;
+	status = zkl_status_begin();
+	status->quick_ends = soon ? status->quick_ends + 1 : 0;
+	status->worker_since = now;
+	status->left_until = Max(left_until, now + pause_after(status->quick_ends));
+	zkl_status_end();
+}
+
 void
 zkl_identity_take_over(void)
 {
-	ZklStatus  *status = &zkl_control->ctl_status;
+	int64		session = zkl_control->ctl_status.session_id;
+	int64		wait;
 
-	if (status->session_id == 0)
-		return;
-	ereport(LOG,
-			(errmsg("the ZooKeeper session 0x%llx of a worker that has ended is left to expire",
-					(unsigned long long) status->session_id),
-			 errdetail("Distributed locks that it held are lost.")));
-	status = zkl_status_begin();
-	status->left_until = zkl_boottime_ms() + status->timeout_ms + 2 * zkl_tick_time;
+	wait_after_worker(session != 0);
+	wait = zkl_control->ctl_status.left_until - zkl_boottime_ms();
+	if (session != 0)
+	{
+		forget_session(ZKL_STATE_DISCONNECTED, true);
+		zkl_identity_note_error(ZKL_ABOUT_PROCESS,
+								psprintf("the session 0x%llx of a worker that has ended is left to expire; locks that were held in it are lost, and the next session begins in %lld ms",
+										 (unsigned long long) session, (long long) wait));
+	}
+	else if (wait > 0)
+		zkl_identity_note_error(ZKL_ABOUT_PROCESS,
+								psprintf("workers before this one have ended; the next session begins in %lld ms",
+										 (long long) wait));
+}
+
+void
+zkl_identity_left(uint32 timeout_ms)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->left_until = timeout_ms == 0 ? 0 :
+		zkl_boottime_ms() + timeout_ms + 2 * zkl_tick_time;
 	zkl_status_end();
-	forget_session(ZKL_STATE_DISCONNECTED, true);
 }

@@ -37,11 +37,8 @@ extern void zkl_identity_note_settings(const char *fault);
 /* The settings have changed: errors that were logged before are news again. */
 extern void zkl_identity_log_anew(void);
 
-/*
- * The worker begins, and is to wait for so many seconds before it connects, because the
- * workers before it ended soon; it ends.
- */
-extern int	zkl_identity_begin(void);
+/* The worker begins; it ends. */
+extern void zkl_identity_begin(void);
 extern void zkl_identity_end(void);
 
 /* A session process was started; the last one has ended. */
@@ -81,8 +78,18 @@ extern void zkl_identity_leave(void);
 
 /*
  * The same for the session of a worker before this one, whose session process is gone: it
- * is left to expire, within two ticks behind its time.  Until then there is no other.
+ * is left to expire, within two ticks behind its time.  Until then there is no other; nor
+ * for a while if workers end again and again.
  */
 extern void zkl_identity_take_over(void);
+
+/*
+ * This worker leaves a session with that timeout, in ms: there is no other until it has
+ * expired.  0: ZooKeeper has closed it.
+ */
+extern void zkl_identity_left(uint32 timeout_ms);
+
+/* ZKL_PASSWORD_BYTES, of the session */
+extern const char *zkl_identity_password(void);
 
 #endif							/* ZKL_WORKER_IDENTITY_H */

@@ -89,8 +89,7 @@ zkl_launch_put_start(ZklWireBuffer *out, uint32 connection, const char *host,
 	zkl_wire_put_u32(out, ZKL_LINK_PROTOCOL);
 	zkl_wire_put_text(out, host);
 	zkl_wire_put_i64(out, attach ? status->session_id : 0);
-	zkl_wire_put_string(out, status->session_password,
-						attach ? sizeof(status->session_password) : 0);
+	zkl_wire_put_string(out, zkl_identity_password(), attach ? ZKL_PASSWORD_BYTES : 0);
 	zkl_wire_put_u32(out, (uint32) asked_ms);
 	put_credentials(&settings->credentials, out);
 	zkl_wire_put_u8(out, zkl_trace);

@@ -483,6 +483,7 @@ end_unneeded(int64 now)
 		end_process(now);
 	if (zkl_control->ctl_status.session_id == 0)
 		return;
+	zkl_identity_left(zkl_status_timeout_ms());
 	zkl_identity_leave();
 	zkl_worker_tell(ZKL_EVENT(SESSION_LOST));
 }

@@ -9,7 +9,7 @@
 
 /* Times are in µs of boottime.h. */
 
-/* Makes sure that the session process of an earlier worker is gone. */
+/* No session process runs yet. */
 extern void zkl_supervisor_begin(void);
 
 /* The settings may have changed, and another connection may be needed. */

@@ -339,37 +339,17 @@ make_core(void)
 	zkl_core = zkl_manager_create(&config);
 }
 
-/* Unless the server stops meanwhile */
-static void
-pause_before(int seconds)
-{
-	int64		until = zkl_boottime_ms() + seconds * 1000L;
-	int64		now;
-
-	if (seconds > 0)
-		ereport(LOG,
-				(errmsg("the zklock worker waits for %d s, because workers before it ended soon after their start",
-						seconds)));
-	while (!ShutdownRequestPending && (now = zkl_boottime_ms()) < until)
-	{
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) (until - now), PG_WAIT_EXTENSION);
-		ResetLatch(MyLatch);
-	}
-}
-
 static void
 set_up(void)
 {
 	int			orphan = zkl_control->ctl_status.session_pid;
-	int			pause;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 
 	before_shmem_exit(end_worker, (Datum) 0);
-	pause = zkl_identity_begin();
+	zkl_identity_begin();
 	if (orphan != 0)
 		zkl_link_await_orphan(orphan);
 	zkl_identity_take_over();
@@ -379,7 +359,6 @@ set_up(void)
 	zkl_from_slots_begin();
 	zkl_carry_out_begin();
 	zkl_carry_out_take_over();
-	pause_before(pause);
 	zkl_peers_begin();
 	zkl_supervisor_begin();
 }

@@ -250,8 +250,10 @@ worker_look(Worker *w, int i)
 	s->marked = false;
 	if (s->state == SLOT_RELEASED && s->renewal != 0)
 	{
+		bool		known = zkl_manager_knows(w->m, request);
+
 		renew(w, s, request);
-		if (!zkl_manager_knows(w->m, request))
+		if (known && !zkl_manager_knows(w->m, request))
 			return;				/* it is about to be freed */
 	}
 	if (s->state == SLOT_RELEASED)

@@ -27,7 +27,7 @@ typedef enum SlotState
 
 /*
  * The backend's half says what is asked for, the worker's half what the core has
- * had recorded: a restarted worker finds both.
+ * had shown.
  */
 typedef struct Slot
 {
@@ -136,7 +136,7 @@ typedef struct Worker
 	void		(*overdue) (struct Worker *w, int slot);
 	void	   *owner;			/* the program's */
 
-	/* what a restarted worker finds */
+	/* what outlives it */
 	Slot	   *slots;
 	uint32_t	nslots;
 	ZklSession	session;		/* id 0: none */

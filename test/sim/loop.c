@@ -597,10 +597,18 @@ worker_terminate(Host *h, Time back_at)
 	bool		used = false;
 	int			i;
 
+	if (h->worker.m != NULL && !h->interrupted)
+		worker_cache(&h->worker, 0);
 	for (i = 0; i < MAX_SLOTS; i++)
-		used |= h->slots[i].state != SLOT_FREE;
+	{
+		const Slot *s = &h->slots[i];
+
+		used |= is_used(h, s) || (is_promised(h, s) && !ZKL_MUTANT(END_BREAKS_PROMISE)) ||
+			(s->state == SLOT_RELEASED && s->keep_until > host_clock(h));
+	}
 	if (h->worker.m != NULL && !h->interrupted && (!used || ZKL_MUTANT(OLD_SESSION_CLOSED)))
 	{
+		SEEN(SESSION_ENDED);
 		supervisor_forget_session(h);
 		close_session(h);
 	}

@@ -63,7 +63,7 @@
 	X(LATER_HEARTBEAT_UNSEEN, "writes count as lost although a later heartbeat node is there") \
 	X(REVIVED_UNNOTICED, "a session whose end may be lost goes on with all that it had") \
 	X(REVIVED_KEEPS_PLACE, "a request that waits keeps its place although the end of its session may be lost") \
-	X(DOUBT_FORGOTTEN, "the next connection, or worker, does not know that the end of the session may be lost") \
+	X(DOUBT_FORGOTTEN, "the next connection does not know that the end of the session may be lost") \
 	X(REFUSED_DELETE_IS_DONE, "a delete that is refused counts as done") \
 	X(OLDER_INCARNATION_KEPT, "numbers that start again are not taken for a new directory") \
 	X(BROKEN_GOES_ON_AS_READER, "a writer that an operator has marked goes on as a reader without a mark") \
@@ -108,6 +108,7 @@
 	X(WAIT_UNTOLD, "the znode of a hold that waited does not say so") \
 	X(LOST_SLOT_KEPT, "a worker that takes over leaves the holds of the session before as they are") \
 	X(OLD_SESSION_CLOSED, "a worker that ends closes its session although locks are held") \
+	X(END_BREAKS_PROMISE, "a worker that ends closes its session although a lost lock was promised") \
 	X(NEXT_SESSION_AT_ONCE, "the next worker begins a session while the one before lives on") \
 	X(WORD_FOR_GUARD, "a word is said for a lock under which ZooKeeper is read") \
 	X(WORD_FOR_WAIT, "a word is said for the end of a wait") \

@@ -450,10 +450,7 @@ oracle_invariants(Host *h)
 {
 	const char *why = h->worker.m != NULL ? zkl_check_all(h->worker.m) : NULL;
 
-	/*
-	 * A directory that was made anew under us counts from 0 again; a
-	 * restarted worker sorts that out by and by.
-	 */
+	/* A directory that was made anew under us counts from 0 again. */
 	if (why != NULL && strcmp(why, "a queue is out of order") == 0 &&
 		is_tampered(h))
 		why = NULL;

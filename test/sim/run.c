@@ -116,7 +116,9 @@ run_input(const Input *input)
 	chaos_calm();
 	run_until(base.now + LONGEST_CALM * ens.timeout, at_rest);
 	check_rest();
-	run_until(base.now + 2 * ens.longest + 2 * ens.tick + 2 * ens.late, NULL);
+
+	/* A worker that has taken over begins a session late. */
+	run_until(base.now + 3 * ens.longest + 4 * ens.tick + 2 * ens.late, NULL);
 	check_rest();
 	oracle_quiet();
 	end_hosts();

@@ -10,6 +10,7 @@
 
 /* X(name, what occurred) */
 #define SEEN_LIST(X) \
+	X(SESSION_ENDED, "a worker that ended by a signal closed its session") \
 	X(TAKE_OVER, "a worker took over from one that had a session") \
 	X(TAKE_STOPPED, "a stop between a take and the check of the lease") \
 	X(TAKE_LAPSED, "the lease ended between them") \

@@ -143,8 +143,7 @@ extern bool world_keeps(const World *w, uint32_t request);
 /* The path of a request's znode; there is room for ZKL_MAX_PATH + 1. */
 extern void world_path(const World *w, uint32_t request, char *path);
 
-/* The path of a heartbeat node of the session, by its number; the same room */
-/* The number of our last heartbeat node, and the path of such a node */
+/* The number of our last heartbeat node; the path of one, by its number; the same room */
 extern uint32_t world_chain(const World *w);
 extern void world_heartbeat(const World *w, uint32_t chain, char *path);
 
