@@ -62,6 +62,7 @@ typedef struct Session
 	int64_t		id;
 	bool		alive;
 	bool		revived;		/* its end was lost */
+	Time		revived_at;		/* the last time */
 	int			host;			/* of a zklock server, or -1 */
 	int			foreign;		/* of another client, or -1 */
 	Time		timeout;

@@ -229,12 +229,14 @@ check_token(Slot *s)
 
 /*
  * The end of its session is lost, so others may have had the lock.  Its server has to
- * notice those whose znodes are still there.
+ * notice those whose znodes are still there; what comes back later, because ZooKeeper
+ * has lost yet another end of a session, was not there to be noticed.
  */
 static void
 check_overtaken(const Host *h, int i)
 {
 	const Slot *s = &h->slots[i];
+	const Session *session = session_find(h->worker.session.id);
 	Path	   *path;
 
 	if (!s->revived || !s->record.sent || s->tampered || s->lock == hosts.semaphore)
@@ -245,6 +247,7 @@ check_overtaken(const Host *h, int i)
 		const Node *node = &path->node[HEAD];
 
 		if (node->exists && c->counts && c->granted && c->seq > s->record.seq &&
+			session != NULL && c->revived_at <= session->revived_at &&
 			zkl_mode_conflicts(c->mode, s->mode) && !operators_broke(&c->uuid) &&
 			host_of_session(node->stat.ephemeral_owner) != h)
 			broken("S2", "host %d slot %d has %s, and %s had it meanwhile", h->id, i,

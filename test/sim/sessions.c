@@ -147,6 +147,7 @@ session_revive(int64_t id)
 	Session    *session = session_find(id);
 
 	session->alive = session->revived = true;
+	session->revived_at = base.now;
 	ens.first_alive = 0;
 	session_touch(session);
 }
