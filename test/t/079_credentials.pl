@@ -179,10 +179,8 @@ foreach my $call ("zk_lock('/x', '100ms')", "zk_try_lock('/x')")
 }
 $shut_out->close;
 my $waiting = $test->session($three);
-$waiting->send('SELECT zk_reconnect()');
-$waiting->wait_running;
 $test->set($three, auth_file => $same);
-is($waiting->sqlstate, '', 'zk_reconnect() waits for its first session');
+is($waiting->send('SELECT zk_reconnect()')->sqlstate, '', 'zk_reconnect() waits for its first session');
 is($test->status($three, 'state'), 'connected', 'which is there with the credentials');
 $waiting->close;
 $test->stop_looking($three);
