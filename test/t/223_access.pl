@@ -77,8 +77,8 @@ access_ok($two, 'false',
 access_ok($one, 'false', 'read: 1, with the sessions "0x\w+"\.  Give all', 'who tells of it, too');
 $second->query("SELECT zk_lock('/shut/a'), zk_lock('/open/b')");
 refused_ok($first, '/shut/a', '/zklock/shut/a');
-access_ok($one, 'false', 'Znode "/zklock/shut" does not let this server in, .*setAcl',
-	'the topmost directory is named');
+access_ok($one, 'false', 'Znode "/zklock/shut/a" does not let this server in, .*setAcl',
+	'the directory is named');
 
 # ---- the wrong ones of two; who may not read
 
@@ -94,7 +94,7 @@ $test->connects_with($two, 'the same as the other one', auth_file => "$dir/right
 access_ok($two, 'true', '^This server has credentials\.  .* read: 0\.$', 'corrected');
 $second->query('SELECT zk_unlock_all()');
 refused_ok($second, '/shut/a', '/zklock/shut/a');
-access_ok($two, 'false', 'read: 0\.  Znode "/zklock/shut" does not let this server in', 'what is left');
+access_ok($two, 'false', 'read: 0\.  Znode "/zklock/shut/a" does not let this server in', 'what is left');
 my $owner = $test->zk->new_client;
 $owner->authenticate('zklock:wrong');
 foreach my $directory ('/zklock/open/b', '/zklock/shut/a')
