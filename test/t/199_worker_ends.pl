@@ -102,10 +102,16 @@ foreach my $way ([ 'a signal', \&is_ended ], [ 'an error', \&fails ])
 	is($s{told}->query("SELECT zk_unlock('$dir/told')"), 'f', "$how: there is nothing to release");
 	$s{told}->close;
 	ok($s{commits}->busy, "$how: a commit behind its check goes on");
+	$rivals{"$dir/works"}->value;
+	my $granted = $test->look($two, "SELECT granted_at FROM zk_locks WHERE path = '$dir/works'");
 	gets("$dir/told", $held, "$how: a time that was told");
 	gets("$dir/reserves", $reserved, "$how: a reservation");
-	gets("$dir/$_", $held, "$how: $_") foreach qw(commits works);
+	gets("$dir/commits", $held, "$how: commits");
+	cmp_ok(clock_gettime(CLOCK_MONOTONIC), '>=', $held, "$how: works");
+	$rivals{"$dir/works"}->close;
 	$test->wait_connected($one);
+	is($test->status($one, "connected_since > '$granted'"),
+		't', "$how: the next session begins when the old one is over");
 	isnt($test->status($one, 'session_id'), $id, "$how: there is a new session");
 	is($test->status($one, 'sessions_lost'), $lost + 1, "$how: the old one is counted as lost");
 	is($s{reserves}->error("SELECT zk_assert_lock('$dir/reserves', $token)"),
