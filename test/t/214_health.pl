@@ -198,14 +198,15 @@ my $good = $test->zk->connect_string;
 my $gone = PostgreSQL::Test::Cluster::get_free_port();
 my %hosts = (
 	"127.0.0.1:$gone" => qr/"127\.0\.0\.1:$gone" cannot be reached: Connection refused/,
+	'255.255.255.255:2181' => qr/"255\.255\.255\.255:2181" cannot be reached: /,
 	'nowhere.invalid:2181' => qr/(could not resolve "nowhere\.invalid:2181": |"nowhere\.invalid:2181" was not resolved)/,
 	'127.0.0.1:' . $silent->sockport => qr/"127\.0\.0\.1:\d+" accepts connections, and does not answer/,
 	'127.0.0.1:' . $full->sockport => qr/"127\.0\.0\.1:\d+" does not accept connections/);
 like(detail($one, 'hosts'), qr/: 1, without an answer: 0\.$/, 'all hosts are there');
-$test->connects_with($one, 'one host of five is there', connect_string => join ',', $good, sort keys %hosts);
+$test->connects_with($one, 'one host of six is there', connect_string => join ',', $good, sort keys %hosts);
 bad_ok($one, 'hosts', 'which is told');
 my $told = detail($one, 'hosts');
-like($told, qr/^Servers in "zklock.connect_string": 5, without an answer: 4\.  /, 'how many are not');
+like($told, qr/^Servers in "zklock.connect_string": 6, without an answer: 5\.  /, 'how many are not');
 like($told, $hosts{$_}, "which one: $_") foreach sort keys %hosts;
 unlike($told, qr/\Q$good\E/, 'and not the good one');
 $_->close foreach $silent, $full, @fill;
