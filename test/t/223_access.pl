@@ -108,6 +108,17 @@ $owner->quit;
 access_ok($two, 'true', 'read: 0\.$', 'deleted');
 $second->query("SELECT zk_lock('/shut/a'), zk_unlock('/shut/a')");
 access_ok($_, 'true', 'read: 0\.$', $_->name . ': all is well') foreach $one, $two;
+
+# Rights count by all entries of a list.
+my $guard = $test->zk->new_client;
+$guard->authenticate('zklock:right');
+my ($ours) = grep { /digest/ } @{ $guard->acl('/zklock/shut/a') };
+$guard->set_acl('/zklock/shut/a', '1:world:anyone', $ours =~ s/^\d+/28/r);
+access_ok($two, 'true', 'read: 0\.$', 'some for all, some for the server');
+$guard->set_acl('/zklock/shut/a', '1:world:anyone', $ours =~ s/^\d+/20/r);
+access_ok($two, 'false', 'Znode "/zklock/shut/a" does not let', 'not the one to delete');
+$guard->set_acl('/zklock/shut/a', $ours);
+$guard->quit;
 $_->close foreach $first, $second;
 
 # ---- releases of ZooKeeper
