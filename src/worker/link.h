@@ -23,8 +23,8 @@ extern int	zkl_link_spawn(void);
 extern void zkl_link_kill(void);
 
 /*
- * Makes sure that a session process of an earlier worker is gone: two processes
- * must not use the same ZooKeeper session.
+ * Makes sure that a session process of an earlier worker is gone: from then on, the time
+ * of its ZooKeeper session runs.
  */
 extern void zkl_link_await_orphan(int pid);
 

@@ -95,7 +95,7 @@ zkl_assert_failed(const char *condition, const char *file, int line)
 			 errmsg_internal("zklock's core failed an assertion: %s, at %s:%d",
 							 condition, file, line),
 			 errdetail_internal("Its ZooKeeper session ends, so this server loses its distributed locks."),
-			 errhint("This is a bug of zklock. Please report it.")));
+			 errhint("This is a bug of zklock.  Please report it.")));
 	pg_unreachable();
 }
 
