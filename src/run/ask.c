@@ -141,8 +141,12 @@ zkl_ask_until(int64_t until, const char *sql, int n, const char *const *values)
 	while (result == NULL && zkl_clock_ms() < until)
 	{
 		result = zkl_server_poll();
-		if (result != NULL)
+		if (result != NULL && sent)
 			break;
+
+		/* The answer to a renewal that was under way is not ours. */
+		PQclear(result);
+		result = NULL;
 		zkl_ask_heed_signals();
 		if (zkl_server_has_broken(&why) && (sent || !zkl_guard_has_started()))
 		{

@@ -60,6 +60,7 @@ typedef struct Shared
 	_Atomic bool termed;
 	_Atomic bool killed;
 	_Atomic bool over;			/* zklock-run may end */
+	_Atomic bool suspended;		/* the program */
 	_Atomic pid_t run;
 	_Atomic pid_t outer;
 	_Atomic pid_t inner;
@@ -202,6 +203,12 @@ zkl_guard_is_on_terminal(void)
 	return on_terminal;
 }
 
+bool
+zkl_guard_is_suspended(void)
+{
+	return atomic_load(&shared->suspended);
+}
+
 /* ---- children ---- */
 
 /* When nobody is left in it, the number of the program's group may be used again. */
@@ -235,6 +242,20 @@ take_child_end(pid_t child, int how)
 		tell_run(ENDED, how);
 }
 
+/* zklock-run waits for that of the program, and looks when it gets a signal. */
+static void
+take_child_stop(pid_t child, bool stopped)
+{
+	if (child == program && program != 0)
+	{
+		atomic_store(&shared->suspended, stopped);
+		kill(atomic_load(&shared->run), SIGCHLD);
+	}
+	else if (stopped &&
+			 (child == atomic_load(&shared->outer) || child == atomic_load(&shared->inner)))
+		kill(child, SIGCONT);
+}
+
 /* Returns whether a child is left. */
 static bool
 reap(void)
@@ -242,12 +263,12 @@ reap(void)
 	pid_t		child;
 	int			how;
 
-	while ((child = waitpid(-1, &how, WNOHANG | WUNTRACED)) > 0)
+	while ((child = waitpid(-1, &how, WNOHANG | WUNTRACED | WCONTINUED)) > 0)
 	{
-		if (!WIFSTOPPED(how))
+		if (WIFSTOPPED(how) || WIFCONTINUED(how))
+			take_child_stop(child, WIFSTOPPED(how));
+		else
 			take_child_end(child, how);
-		else if (child == atomic_load(&shared->outer) || child == atomic_load(&shared->inner))
-			kill(child, SIGCONT);
 	}
 	return child == 0;
 }

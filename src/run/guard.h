@@ -38,6 +38,9 @@ extern void zkl_guard_signal(int signo);
 /* Whether a signal from the terminal reaches the program, too */
 extern bool zkl_guard_is_on_terminal(void);
 
+/* Whether the program itself is stopped, as with Ctrl-Z */
+extern bool zkl_guard_is_suspended(void);
+
 /* Takes note of children that have ended, and replaces a guard. */
 extern void zkl_guard_reap(void);
 

@@ -120,18 +120,32 @@ suspend(int signo)
 	zkl_holding_resume();
 }
 
+/*
+ * What the terminal stops is the program as well, in its own time: the job is suspended
+ * when the program is.  A shell that got the terminal earlier would share it with that.
+ */
 static void
 take_signals(void)
 {
+	static int	stop_asked = 0;
 	bool		by_terminal;
 	int			signo;
 
 	while ((signo = zkl_signals_next(&by_terminal)) != 0)
 	{
-		if (zkl_signals_is_stop(signo))
+		bool		shared = by_terminal && zkl_guard_is_on_terminal();
+
+		if (zkl_signals_is_stop(signo) && shared)
+			stop_asked = signo;
+		else if (zkl_signals_is_stop(signo))
 			suspend(signo);
-		else if (signo != SIGCHLD && !(by_terminal && zkl_guard_is_on_terminal()))
+		else if (signo != SIGCHLD && !shared)
 			zkl_guard_signal(signo);
+	}
+	if (stop_asked != 0 && zkl_guard_is_suspended())
+	{
+		suspend(stop_asked);
+		stop_asked = 0;
 	}
 }
 

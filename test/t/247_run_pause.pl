@@ -1,5 +1,6 @@
 # While ZooKeeper does not answer, zklock-run renews the lock without a pause: a renewal
 # always waits in the server, so that the program learns at once when ZooKeeper is back.
+# If the program ends meanwhile, its run is recorded behind that renewal.
 
 use strict;
 use warnings;
@@ -18,7 +19,8 @@ my $test = ZklockTest->new(
 	zk => { config => "maxSessionTimeout=60000\n" });
 my ($node) = $test->nodes;
 my $dir = PostgreSQL::Test::Utils::tempdir();
-my $run = LockedProgram->new("$dir/log")->start($node, '/pause', '--', 'sh', '-c', "until test -e $dir/end; do sleep 0.1; done");
+my $run = LockedProgram->new("$dir/log")->start($node, '--once=1 day', '--guarantee=at_least_once', '/pause',
+	'--', 'sh', '-c', "echo \$\$ >$dir/pid; until test -e $dir/end; do sleep 0.1; done");
 
 wait_for(sub { $run->deadline > 0 }, 'the program begins');
 
@@ -33,8 +35,11 @@ wait_for(sub { distances() >= 2 }, 'renewals');
 cmp_ok(min(distances()), '>=', 5, 'one for each twelfth of the session timeout');
 $test->zk->pause;
 ok(wait_for(sub { min(distances()) < 5 }, 'the next renewal follows the last one', 25), 'without a pause');
+append_to_file("$dir/end", '');
+my $pid = slurp_file("$dir/pid") + 0;
+wait_for(sub { !kill 0, $pid }, 'the program ends');
 $test->zk->resume;
 $test->wait_connected($node);
-append_to_file("$dir/end", '');
-is($run->status, 0, 'the program has not noticed');
+is($run->status, 0, 'it has not noticed');
+is($node->safe_psql('postgres', "SELECT zk_once('/pause', '1 day')"), 'f', 'and its run is recorded');
 $test->finish;

@@ -101,6 +101,16 @@ sees(qr/has read another line/, 'it reads on', "\cD");
 sees(qr/ready> /, 'until its end');
 is($other->status, 0, 'then another one has the lock');
 
+# A program that takes its time: the shell must not read the terminal beside it.
+append_to_file("$dir/late",
+	'$SIG{TSTP} = sub { sleep 1; syswrite STDOUT, "late\n"; kill STOP => $$; };'
+	  . 'syswrite STDOUT, "begins\n"; sleep 60 while 1;');
+$typed = typed('/late', 'perl', "$dir/late") . "\n";
+sees(qr/begins/, 'a program that handles Ctrl-Z', "\cZ");
+sees(qr/late.*Stopped.*ready> /s, 'is suspended when it has done so', "fg\n");
+sees(qr/perl/, 'it goes on', "\cC");
+sees(qr/ready> /, 'until its end');
+
 # It is killed while it is suspended.
 $typed = typed('/killed', 'sh', '-c', 'echo b"egin"s $$; sleep 60') . "\n";
 wait_for(sub { $shell->pump_nb; $shown =~ /begins (\d+)/ }, 'a program runs');
