@@ -97,6 +97,32 @@ zkl_ask_reserved(const char *lock, const char *token)
 	reserved_token = token;
 }
 
+/*
+ * Until a statement can be sent.  The answer to a renewal that was under way is that to
+ * nothing else.
+ */
+static bool
+await_ready(int64_t until)
+{
+	for (;;)
+	{
+		const char *why;
+
+		PQclear(zkl_server_poll());
+		zkl_ask_heed_signals();
+		if (zkl_server_has_broken(&why) && !zkl_guard_has_started())
+		{
+			zkl_options_say("%s", why);
+			return false;
+		}
+		if (zkl_server_is_ready())
+			return true;
+		if (zkl_clock_ms() >= until)
+			return false;
+		zkl_ask_wait(until);
+	}
+}
+
 /* A transaction may have failed. */
 void
 zkl_ask_leave(int status)
@@ -108,7 +134,7 @@ zkl_ask_leave(int status)
 	reserved_lock = NULL;
 	if (values[0] != NULL)
 	{
-		if (zkl_server_may_be_in_transaction())
+		if (await_ready(until) && zkl_server_is_in_transaction())
 			PQclear(zkl_ask_until(until, "ROLLBACK", 0, NULL));
 		PQclear(zkl_ask_until(until, "SELECT zk_cancel_reservation($1, $2)", 2, values));
 	}
@@ -134,34 +160,26 @@ zkl_ask_heed_signals(void)
 PGresult *
 zkl_ask_until(int64_t until, const char *sql, int n, const char *const *values)
 {
-	PGresult   *result = NULL;
-	bool		sent = false;
 	const char *why;
 
-	while (result == NULL && zkl_clock_ms() < until)
+	if (!await_ready(until))
+		return NULL;
+	zkl_server_ask(sql, n, values);
+	while (zkl_clock_ms() < until)
 	{
-		result = zkl_server_poll();
-		if (result != NULL && sent)
-			break;
+		PGresult   *result = zkl_server_poll();
 
-		/* The answer to a renewal that was under way is not ours. */
-		PQclear(result);
-		result = NULL;
+		if (result != NULL)
+			return result;
 		zkl_ask_heed_signals();
-		if (zkl_server_has_broken(&why) && (sent || !zkl_guard_has_started()))
+		if (zkl_server_has_broken(&why))
 		{
 			zkl_options_say("%s", why);
 			return NULL;
 		}
-		if (!sent && zkl_server_is_ready())
-		{
-			zkl_server_ask(sql, n, values);
-			sent = true;
-			continue;
-		}
 		zkl_ask_wait(until);
 	}
-	return result;
+	return NULL;
 }
 
 PGresult *

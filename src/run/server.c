@@ -100,11 +100,11 @@ zkl_server_is_ready(void)
 }
 
 bool
-zkl_server_may_be_in_transaction(void)
+zkl_server_is_in_transaction(void)
 {
 	PGTransactionStatusType status = PQtransactionStatus(connection);
 
-	return status != PQTRANS_IDLE && status != PQTRANS_UNKNOWN;
+	return status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
 }
 
 void

@@ -18,10 +18,10 @@ extern void zkl_server_begin(const ZklRunOptions *options);
 extern bool zkl_server_is_ready(void);
 
 /*
- * False: a ROLLBACK would only warn.  A connection that broke took its transaction
- * along.
+ * Once it is ready.  False: a ROLLBACK would only warn.  A connection that broke took its
+ * transaction along.
  */
-extern bool zkl_server_may_be_in_transaction(void);
+extern bool zkl_server_is_in_transaction(void);
 
 /* Sends one; its parameters are texts.  A connection that breaks is its end, too. */
 extern void zkl_server_ask(const char *sql, int n, const char *const *values);
