@@ -90,7 +90,6 @@ my %writers = (
 	ZklListings => 'core/reads',
 	ZklTries => 'core/reads',
 	ZklParents => 'core/node',
-	ZklRenumber => 'core/janitor',
 	'ZklLock.cached' => 'core/cache',
 	'ZklLock.compared' => 'core/session',
 	'ZklLock.unasked' => 'core/node',

@@ -21,6 +21,7 @@
 #include "backend/acquire.h"
 #include "backend/admission.h"
 #include "backend/backend_slot.h"
+#include "backend/errand.h"
 #include "backend/lifetime.h"
 #include "backend/refusal.h"
 #include "backend/stall.h"
@@ -223,6 +224,9 @@ zkl_acquire_take(const ZklLockRequest *request, int slotno,
 		case ZKL_SLOT_FAILED:
 			if (answer.s_answer.error == ZKL_ERROR_DEADLOCK)
 				zkl_refusal_raise_deadlock(slotno, answer.s_serial);
+			if (answer.s_answer.error == ZKL_ERROR_NO_NUMBER)
+				zkl_refusal_raise_no_number(name, request->lock.path,
+											zkl_errand_find_lasting(&request->lock));
 			zkl_refusal_raise_failed(name, answer.s_answer.error, answer.s_answer.zkrc);
 			break;
 		case ZKL_SLOT_LOST:

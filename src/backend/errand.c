@@ -397,6 +397,59 @@ zkl_errand_read_queue(const ZklTarget *lock, ZklLockQueue *queue)
 	zkl_errand_free(listing);
 }
 
+/* ---- what keeps a directory ---- */
+
+#define CONTAINERS_OWNER	PG_INT64_MIN	/* what ZooKeeper calls the
+											 * session */
+
+typedef struct
+{
+	const char *const *names;
+	const char *found;
+} LastingSearch;
+
+static void
+take_lasting(void *arg, int number, const ZklErrandAnswer *answer)
+{
+	LastingSearch *search = arg;
+
+	if (answer->rc == ZKL_RC_OK &&
+		(answer->stat.session_id == 0 || answer->stat.session_id == CONTAINERS_OWNER))
+		search->found = search->names[number];
+}
+
+/* A request of a zklock server ends with its session. */
+static bool
+may_last(const ZklTarget *directory, const char *name)
+{
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+
+	return !zkl_znode_parse(directory->dialect, name, &mode, &seq, &has_uuid, &uuid) ||
+		!has_uuid || !zkl_uuid_is_zklock(&uuid);
+}
+
+const char *
+zkl_errand_find_lasting(const ZklTarget *directory)
+{
+	ZklErrand  *listing = zkl_errand_list(directory, false);
+	const char *names[ZKL_ERRAND_READS];
+	LastingSearch search = {names, NULL};
+	const char *name = NULL;
+	int			n = 0;
+
+	while (n < ZKL_ERRAND_READS && (name = zkl_errand_next(listing, name)) != NULL)
+	{
+		if (may_last(directory, name))
+			names[n++] = pstrdup(name);
+	}
+	zkl_errand_free(listing);
+	zkl_errand_read_each(ZKL_ERRAND_GET, directory, names, n, take_lasting, &search);
+	return search.found;
+}
+
 /* ---- the fleet ---- */
 
 static int

@@ -124,6 +124,12 @@ extern void zkl_errand_read_queue(const ZklTarget *lock, ZklLockQueue *queue);
 extern void zkl_errand_read_listed(const ZklTarget *lock, const ZklErrand *listing,
 								   ZklLockQueue *queue);
 
+/*
+ * The name of a child that ends with no session, so that the directory stays; NULL:
+ * none is found among the first ZKL_ERRAND_READS of other clients.
+ */
+extern const char *zkl_errand_find_lasting(const ZklTarget *directory);
+
 typedef struct ZklFleetServer
 {
 	uint64		system;			/* identifier */

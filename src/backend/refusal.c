@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 #include "shared/deadlocks.h"
 #include "shared/gate.h"
+#include "shared/root.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
@@ -176,6 +177,7 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 			break;
 		case ZKL_ERROR_NONE:
 		case ZKL_ERROR_DEADLOCK:
+		case ZKL_ERROR_NO_NUMBER:
 		case ZKL_ERROR_TOO_LARGE:
 		case ZKL_ERROR_CANCELLED:
 		case ZKL_ERROR_LAPSED:
@@ -211,6 +213,25 @@ zkl_refusal_raise_deadlock(int slotno, uint32 serial)
 			 errmsg("deadlock detected"),
 			 errdetail_internal("%s", deadlock_detail(slotno, serial)),
 			 errhint("See server log for the names of all locks.")));
+}
+
+void
+zkl_refusal_raise_no_number(const char *name, const char *path, const char *lasting)
+{
+	const char *znode = lasting == NULL ? NULL :
+	psprintf("%s%s/%s", zkl_root, path, lasting);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("distributed lock \"%s\" has no numbers left",
+					zkl_text_for_client(name)),
+			 znode == NULL ?
+			 errdetail("ZooKeeper numbers the znodes of a lock.  The numbers begin anew once the lock's directory is deleted, when nobody holds the lock or waits for it.") :
+			 errdetail("ZooKeeper numbers the znodes of a lock.  The numbers begin anew once the lock's directory is deleted, but znode \"%s\" is in the way.",
+					   zkl_text_for_client(zkl_text_to_display(znode, (int) strlen(znode)))),
+			 znode == NULL ?
+			 errhint("Retry the request.") :
+			 errhint("Delete that znode, or if it is the directory of another lock, release that lock.  Then retry the request.")));
 }
 
 int

@@ -29,6 +29,13 @@ extern void zkl_refusal_raise_zookeeper(const char *message, const char *name,
  */
 pg_noreturn extern void zkl_refusal_raise_deadlock(int slotno, uint32 serial);
 
+/*
+ * Raises error 54000: the counter of the lock's directory is at its end.  "lasting"
+ * stays there, for all we know; NULL: nothing does.
+ */
+pg_noreturn extern void zkl_refusal_raise_no_number(const char *name, const char *path,
+													const char *lasting);
+
 /* Raises error 08006: no answer came in time; or there is nobody to answer. */
 pg_noreturn extern void zkl_refusal_raise_unreachable(void);
 pg_noreturn extern void zkl_refusal_raise_away(TimestampTz since);

@@ -87,8 +87,8 @@ zkl_cache_choose(ZklManager *m, ZklRequest *r)
 	zkl_cache_forget(m, r);
 	r->cache.contended = false;
 	if (m->cache.time == 0 || !r->plain || r->ring.next != r ||
-		r->demand != ZKL_DEMAND_WAITING || r->lock->renumber.wanted ||
-		r->lock->cached != NULL || !zkl_cache_is_hot(m, r->lock) ||
+		r->demand != ZKL_DEMAND_WAITING || r->lock->cached != NULL ||
+		!zkl_cache_is_hot(m, r->lock) ||
 		(has_company(r) && !ZKL_MUTANT(CACHED_IN_COMPANY)))
 		return;
 	zkl_rewrite_set_marked(r, true);

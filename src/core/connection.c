@@ -21,7 +21,6 @@
 #include "core/probe.h"
 #include "core/reads.h"
 #include "core/recall.h"
-#include "core/renumber.h"
 #include "core/request.h"
 #include "core/revived.h"
 #include "core/rewrite.h"
@@ -100,7 +99,7 @@ disconnect_lock(ZklManager *m, ZklLock *lock)
 
 	zkl_contenders_disconnected(lock);
 	zkl_reads_disconnected(m, lock);
-	zkl_renumber_again(lock);
+	zkl_lock_counter_good(lock);
 	zkl_foreach(link, after, &lock->queue.own)
 		zkl_look_forget(m, zkl_container(ZklRequest, place.link, link));
 	zkl_probe_disconnected(m, lock);
@@ -200,12 +199,7 @@ zkl_connection_session_lost(ZklManager *m)
 	for (bucket = 0; bucket < m->locks.by_path.nbuckets; bucket++)
 	{
 		zkl_foreach(link, after, &m->locks.by_path.buckets[bucket])
-		{
-			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
-
-			zkl_contenders_forget(m, lock);
-			zkl_renumber_session_lost(lock);
-		}
+			zkl_contenders_forget(m, zkl_container(ZklLock, by_path, link));
 	}
 	live = zkl_memory_alloc(m, m->config.max_requests * sizeof(ZklRequest *));
 	n = sort_requests(m, live);

@@ -14,7 +14,6 @@
 #include "core/node.h"
 #include "core/queue.h"
 #include "core/reads.h"
-#include "core/renumber.h"
 #include "core/request.h"
 #include "core/siblings.h"
 #include "core/words.h"
@@ -249,9 +248,9 @@ tell_blocked(ZklManager *m, ZklLock *lock, ZklDecision decision)
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
 		if (r->demand == ZKL_DEMAND_WAITING && r->together &&
-			(r->node.state == ZKL_NODE_EXISTS ?
-			 r != lock->queue.waiting || decision == ZKL_DECISION_BEHIND_OWN ||
-			 decision == ZKL_DECISION_BEHIND_FOREIGN : lock->renumber.wanted))
+			r->node.state == ZKL_NODE_EXISTS &&
+			(r != lock->queue.waiting || decision == ZKL_DECISION_BEHIND_OWN ||
+			 decision == ZKL_DECISION_BEHIND_FOREIGN))
 			zkl_request_blocked(m, r);
 	}
 }
@@ -274,8 +273,6 @@ zkl_decide_lock(ZklManager *m, ZklLock *lock)
 		} while (deny_timed_out(m, lock));
 		tell_blocked(m, lock, decision);
 	}
-	if (lock->renumber.wanted)
-		zkl_renumber_start(m, lock);
 }
 
 /* ---- which requests hold a permit of a semaphore ---- */

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "core/actions.h"
 #include "core/askers.h"
 #include "core/contenders.h"
 #include "core/hooks.h"
@@ -17,6 +18,7 @@
 #include "core/look.h"
 #include "core/memory.h"
 #include "core/node.h"
+#include "core/operations.h"
 #include "core/reads.h"
 #include "core/siblings.h"
 
@@ -162,7 +164,7 @@ zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 	zkl_reads_unwatch_ahead(m, lock);
 	if (lock->pins > 0)
 		return;
-	if (!zkl_contenders_continuous(lock) || lock->renumber.wanted)
+	if (!zkl_contenders_continuous(lock))
 	{
 		free_lock(m, lock);
 		return;
@@ -199,6 +201,44 @@ zkl_lock_next_touched(ZklManager *m)
 		return NULL;
 	zkl_list_remove(link);
 	return zkl_container(ZklLock, dirty, link);
+}
+
+/* ---- the end of the directory's counter ---- */
+
+void
+zkl_lock_counter_ended(ZklLock *lock)
+{
+	lock->counter = ZKL_COUNTER_ENDED;
+}
+
+void
+zkl_lock_counter_good(ZklLock *lock)
+{
+	lock->counter = ZKL_COUNTER_GOOD;
+}
+
+bool
+zkl_lock_has_node(const ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &lock->requests.all)
+	{
+		if (zkl_node_was_sent(zkl_container(ZklRequest, all, link)))
+			return true;
+	}
+	return false;
+}
+
+void
+zkl_lock_left(ZklManager *m, ZklLock *lock)
+{
+	if (lock->counter != ZKL_COUNTER_ENDED || zkl_lock_has_node(lock))
+		return;
+	lock->counter = ZKL_COUNTER_RESET;
+	zkl_operations_send(m, ZKL_OP_RESET, lock, NULL, ZKL_SEND_DELETE,
+						zkl_actions_join(m, lock->path, "", ""));
 }
 
 /* ---- the local queue ---- */

@@ -31,6 +31,22 @@ extern void zkl_lock_settle_idle(ZklManager *m, ZklLock *lock);
 extern void zkl_lock_touch(ZklManager *m, ZklLock *lock);
 extern ZklLock *zkl_lock_next_touched(ZklManager *m);
 
+/*
+ * A create of ours got a number past the end; or the last one got a good one, or it
+ * is not known.
+ */
+extern void zkl_lock_counter_ended(ZklLock *lock);
+extern void zkl_lock_counter_good(ZklLock *lock);
+
+/* Whether a node of ours may exist in the directory */
+extern bool zkl_lock_has_node(const ZklLock *lock);
+
+/*
+ * A node of ours is gone.  If it was the last one in a directory whose counter has
+ * ended, the directory is to be deleted, and with it the counter.
+ */
+extern void zkl_lock_left(ZklManager *m, ZklLock *lock);
+
 /* Adds a request whose node EXISTS to the queue; removes it. */
 extern void zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r);
 extern void zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r);

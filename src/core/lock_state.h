@@ -162,9 +162,8 @@ typedef struct ZklNode
 	bool		again;			/* once deleted, create it again: its number
 								 * was no place in the queue */
 	ZklLink		by_uuid;
-	ZklWrite	write;			/* HELD: NEW, until the directory is deleted;
-								 * DELETE, until its name is known, or because
-								 * it was refused */
+	ZklWrite	write;			/* HELD: DELETE, until its name is known, or
+								 * because it was refused */
 	size_t		data_length;
 	char		data[ZKL_MAX_NODE_DATA];
 } ZklNode;
@@ -369,14 +368,19 @@ typedef struct ZklParents
 	int32_t		rc;				/* why it could not be made */
 } ZklParents;
 
-/* The counter is at its end; see renumber.c */
-typedef struct ZklRenumber
+/*
+ * The counter of the directory, from which its znodes have their numbers.  Others
+ * read what does not fit in 31 bits as less than zero, so a request whose number
+ * comes near that fails.  Once all our nodes in the directory are gone, it is deleted
+ * if it is empty: the next create makes it again, and begins with 0.
+ */
+typedef enum ZklCounter
 {
-	bool		wanted;
-	int64_t		zxid;			/* of a node with a number past the end */
-	bool		sent;			/* the delete of the directory, or a listing
-								 * that tells when to try it again */
-} ZklRenumber;
+	ZKL_COUNTER_GOOD = 0,		/* for all we know */
+	ZKL_COUNTER_ENDED,			/* we create nothing, so that our nodes there
+								 * come to an end */
+	ZKL_COUNTER_RESET			/* the directory's delete is under way */
+} ZklCounter;
 
 /* One lock, and what we know of its directory */
 struct ZklLock
@@ -404,7 +408,7 @@ struct ZklLock
 	ZklListings listing;
 	ZklTries	tries;
 	ZklParents	parents;
-	ZklRenumber renumber;
+	ZklCounter	counter;
 };
 
 #endif							/* ZKL_CORE_LOCK_STATE_H */

@@ -274,6 +274,7 @@ typedef enum ZklFailure
 	ZKL_FAILURE_DEADLOCK,
 	ZKL_FAILURE_ZOOKEEPER,
 	ZKL_FAILURE_PARENTS,
+	ZKL_FAILURE_NO_NUMBER,		/* the directory's counter is at its end */
 	ZKL_FAILURE_SESSION_EXPIRED,
 	ZKL_FAILURE_NODE_DELETED,
 	ZKL_FAILURE_BROKEN,			/* an operator breaks the lock */

@@ -154,7 +154,7 @@ zkl_node_identify(ZklManager *m, ZklRequest *r)
 }
 
 void
-zkl_node_new(ZklManager *m, ZklRequest *r, bool parked)
+zkl_node_new(ZklManager *m, ZklRequest *r)
 {
 	ZKL_ASSERT(r->node.state == ZKL_NODE_NONE && r->ring.cover == NULL);
 	zkl_list_remove(&r->node.by_uuid);
@@ -165,16 +165,6 @@ zkl_node_new(ZklManager *m, ZklRequest *r, bool parked)
 	r->node.czxid = 0;
 	r->node.seen = 0;
 	r->node.again = r->node.alone = false;
-	if (parked)
-		zkl_write_hold(&r->node.write, &zkl_node_creation);
-	else
-		zkl_node_unpark(m, r);
-}
-
-void
-zkl_node_unpark(ZklManager *m, ZklRequest *r)
-{
-	ZKL_ASSERT(r->node.state == ZKL_NODE_NEW);
 	zkl_write_pend(m, &r->node.write, &zkl_node_creation, ZKL_RANK_CREATE);
 }
 

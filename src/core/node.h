@@ -46,9 +46,8 @@ zkl_node_mode(const ZklRequest *r)
 
 /* ---- steps ---- */
 
-/* NONE -> NEW, without a unique id; a parked one is not created yet. */
-extern void zkl_node_new(ZklManager *m, ZklRequest *r, bool parked);
-extern void zkl_node_unpark(ZklManager *m, ZklRequest *r);
+/* NONE -> NEW, without a unique id */
+extern void zkl_node_new(ZklManager *m, ZklRequest *r);
 
 /* NEW: it is about to be sent; gives it a unique id of the session, unless it has one. */
 extern void zkl_node_identify(ZklManager *m, ZklRequest *r);
@@ -84,14 +83,6 @@ zkl_node_is_unsettled(const ZklRequest *r)
 {
 	return r->node.state == ZKL_NODE_NEW &&
 		r->node.write.place == ZKL_WRITE_UNSETTLED;
-}
-
-/* NEW: not before the directory is deleted. */
-static inline bool
-zkl_node_is_parked(const ZklRequest *r)
-{
-	return r->node.state == ZKL_NODE_NEW &&
-		r->node.write.place == ZKL_WRITE_HELD;
 }
 
 /* ---- what we know of it ---- */

@@ -136,6 +136,7 @@ create_applied(ZklManager *m, ZklRequest *r, const ZklOutcome *o)
 	zkl_node_parents_found(r);
 	if (seq < ZKL_SEQ_LIMIT)
 	{
+		zkl_lock_counter_good(r->lock);
 		lose_older_incarnation(m, r->lock, seq);
 		alone = zkl_contenders_account(m, r->lock, seq, o->zxid);
 	}

@@ -68,7 +68,7 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 {
 	ZklLock    *lock = r->lock;
 
-	if (!r->timed_out || r->ring.next != r || lock->renumber.wanted ||
+	if (!r->timed_out || r->ring.next != r ||
 		lock->dialect == ZKL_DIALECT_PERMIT || likely_free(lock) ||
 		zkl_siblings_count(m, r) > 0 || !may_deny_soon(m))
 		return false;

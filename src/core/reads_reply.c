@@ -24,7 +24,6 @@
 #include "core/reads.h"
 #include "core/reads_reply.h"
 #include "core/recall.h"
-#include "core/renumber.h"
 #include "core/request.h"
 #include "core/revived.h"
 #include "core/rewrite.h"
@@ -304,9 +303,12 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 			if (same)
 				zkl_revived_ahead_read(m, op->request, reply);
 			break;
-		case ZKL_OP_RENUMBER_DELETE:
-		case ZKL_OP_RENUMBER_LIST:
-			zkl_renumber_reply(m, op->lock, op->kind, reply);
+		case ZKL_OP_RESET:
+
+			/*
+			 * If it was refused, the next request meets the end again.
+			 */
+			zkl_lock_counter_good(op->lock);
 			break;
 		default:
 			break;
@@ -327,7 +329,6 @@ directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 		zkl_recall_lock(m, lock, ZKL_RECALL_WANTED);
 	if (kind == ZKL_EVENT_CHILDREN)
 	{
-		zkl_renumber_again(lock);
 		zkl_lock_touch(m, lock);
 		return;
 	}

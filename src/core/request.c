@@ -22,7 +22,6 @@
 #include "core/loss.h"
 #include "core/memory.h"
 #include "core/node.h"
-#include "core/renumber.h"
 #include "core/request.h"
 #include "core/rewrite.h"
 #include "core/siblings.h"
@@ -221,12 +220,15 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 void
 zkl_request_create(ZklManager *m, ZklRequest *r)
 {
+	if (r->lock->counter != ZKL_COUNTER_GOOD)
+	{
+		zkl_request_fail(m, r, ZKL_FAILURE_NO_NUMBER, 0);
+		return;
+	}
 	zkl_askers_init(r);
-	zkl_node_new(m, r, r->lock->renumber.wanted);
+	zkl_node_new(m, r);
 	zkl_look_mark_new_node(r);
 	zkl_look_forget(m, r);
-	if (zkl_node_is_parked(r))
-		zkl_lock_touch(m, r->lock);
 }
 
 void
@@ -234,27 +236,18 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 {
 	zkl_node_exists(r, seq, czxid);
 	zkl_node_record(m, r);
-	if (seq < ZKL_SEQ_LIMIT)
-		zkl_renumber_good(m, r->lock, czxid);
-	if (r->demand == ZKL_DEMAND_WAITING && seq < ZKL_SEQ_LIMIT)
+	if (r->demand == ZKL_DEMAND_WAITING &&
+		(seq < ZKL_SEQ_LIMIT || ZKL_MUTANT(NUMBER_PAST_LIMIT)))
 	{
 		zkl_lock_enqueue(m, r->lock, r);
 		zkl_lock_touch(m, r->lock);
 		return;
 	}
-	if (r->demand == ZKL_DEMAND_WAITING)
-	{
-		zkl_node_set_again(r);
-
-		/*
-		 * Else the directory may be another one by now: its number is of the
-		 * next try.
-		 */
-		if (czxid != 0)
-			zkl_renumber_begin(r->lock, czxid);
-		zkl_lock_touch(m, r->lock);
-	}
+	if (seq >= ZKL_SEQ_LIMIT && !ZKL_MUTANT(COUNTER_STAYS))
+		zkl_lock_counter_ended(r->lock);
 	zkl_node_delete(m, r, ZKL_RANK_DELETE);
+	if (r->demand == ZKL_DEMAND_WAITING)
+		zkl_request_fail(m, r, ZKL_FAILURE_NO_NUMBER, 0);
 }
 
 void
@@ -263,6 +256,7 @@ zkl_request_gone(ZklManager *m, ZklRequest *r)
 	zkl_node_gone(r);
 	zkl_cache_forget(m, r);
 	zkl_look_forget(m, r);
+	zkl_lock_left(m, r->lock);
 	if (r->node.again && r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
@@ -468,6 +462,7 @@ drop_node(ZklManager *m, ZklRequest *r)
 	zkl_node_gone(r);
 	zkl_cache_forget(m, r);
 	zkl_look_forget(m, r);
+	zkl_lock_left(m, r->lock);
 }
 
 void

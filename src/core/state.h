@@ -35,8 +35,7 @@ typedef enum ZklOpKind
 	ZKL_OP_TOKEN,				/* get a node's czxid */
 	ZKL_OP_PARENT,
 	ZKL_OP_DELETE,				/* of a request's node */
-	ZKL_OP_RENUMBER_DELETE,
-	ZKL_OP_RENUMBER_LIST,
+	ZKL_OP_RESET,				/* delete of a directory whose counter ended */
 	ZKL_OP_JANITOR,				/* looks for nodes that no request claims */
 	ZKL_OP_SWEEP,				/* delete of an earlier heartbeat node */
 	ZKL_OP_PROBE_SYNC,			/* a listing behind it is new */

@@ -10,6 +10,7 @@
 #include "core/downgrade.h"
 #include "core/hooks.h"
 #include "core/keep.h"
+#include "core/lock.h"
 #include "core/node.h"
 #include "core/siblings.h"
 #include "core/write.h"
@@ -84,8 +85,6 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		return "a request cannot be found by its owner";
 	if (zkl_node_was_sent(r) && zkl_node_find(m, &r->node.uuid) != r)
 		return "a node cannot be found by its id";
-	if (zkl_node_is_parked(r) && !r->lock->renumber.wanted)
-		return "a request is parked for nothing";
 	return NULL;
 }
 
@@ -297,6 +296,10 @@ check_lock(const ZklLock *lock)
 		why = "the count of tries that timed out is wrong";
 	if (why == NULL && together != lock->requests.ntogether)
 		why = "the count of those to be told that they wait is wrong";
+	if (why == NULL && lock->counter == ZKL_COUNTER_ENDED && !zkl_lock_has_node(lock))
+		why = "a directory whose counter has ended is left as it is";
+	if (why == NULL && lock->counter == ZKL_COUNTER_RESET && lock->pins == 0)
+		why = "an answer about a directory is awaited that cannot come";
 	if (why == NULL && n == 0 && lock->pins == 0 && !zkl_list_linked(&lock->idle))
 		why = "a lock that nobody uses was kept";
 	return why;

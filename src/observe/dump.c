@@ -168,7 +168,8 @@ put_work(ZklLine *line, const ZklLock *lock)
 	zkl_line_if(line, lock->tries.sent, "probe-sent");
 	zkl_line_if(line, lock->parents.missing, "make-parents");
 	zkl_line_if(line, lock->parents.rc != 0, "parents_rc=%d", lock->parents.rc);
-	zkl_line_if(line, lock->renumber.wanted, "renumbering");
+	zkl_line_if(line, lock->counter == ZKL_COUNTER_ENDED, "counter-ended");
+	zkl_line_if(line, lock->counter == ZKL_COUNTER_RESET, "reset-sent");
 }
 
 static void

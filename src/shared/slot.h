@@ -102,6 +102,7 @@ typedef enum ZklError
 	ZKL_ERROR_DEADLOCK,			/* across servers; see deadlocks.h */
 	ZKL_ERROR_ZOOKEEPER,		/* zkrc says what ZooKeeper answered */
 	ZKL_ERROR_PARENTS,			/* the lock's directory could not be made */
+	ZKL_ERROR_NO_NUMBER,		/* the counter of that directory is at its end */
 	ZKL_ERROR_SESSION_EXPIRED,	/* lost: the ZooKeeper session is gone */
 	ZKL_ERROR_WORKER_ENDED,		/* lost: a worker ended, and its session is
 								 * left to expire */

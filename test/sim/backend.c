@@ -28,7 +28,7 @@ static void
 reset(Backend *b)
 {
 	b->owner = ++hosts.owners;
-	b->waiting = b->taking = b->local_wait = -1;
+	b->waiting = b->wanted = b->taking = b->local_wait = -1;
 	b->look_at = NEVER;
 	b->checking = b->committing = b->to_downgrade = false;
 	b->nholds = 0;
@@ -399,35 +399,26 @@ take_cached(Backend *b, int lock)
 	return true;
 }
 
-/* A lock that it holds in shared mode, in a directory whose counter nears its end; or -1 */
-static int
-pick_upgrade(const Backend *b)
-{
-	const Host *h = backend_host(b);
-	int			i;
-
-	for (i = 0; i < b->nholds; i++)
-	{
-		const Slot *s = &h->slots[b->holds[i].slot];
-
-		if (s->mode == ZKL_SHARED &&
-			(uint32_t) lock_path(s->lock)->node[HEAD].counter > ZKL_SEQ_LIMIT - 8)
-			return s->lock;
-	}
-	return -1;
-}
-
 void
 backend_ask(Backend *b)
 {
-	int			upgrade = base.calm ? -1 : pick_upgrade(b);
-	int			lock = upgrade >= 0 && !once_in(4) ? upgrade : pick_lock(b);
-	ZklLockMode mode = lock_mode(lock, lock != upgrade && below(100) < backends.shared);
+	int			lock = pick_lock(b);
+	ZklLockMode mode = lock_mode(lock, below(100) < backends.shared);
 
 	if (mode == ZKL_SHARED || !take_cached(b, lock))
 		request(b, lock, mode);
-	if (lock == upgrade)
-		b->give_up_at = NEVER;
+}
+
+/* The counter of the directory was at its end: that must pass. */
+static void
+ask_again(Backend *b)
+{
+	request(b, b->wanted, lock_mode(b->wanted, below(100) < backends.shared));
+	if (b->waiting < 0)
+		return;
+	b->wanted = -1;
+	b->give_up_at = NEVER;
+	plan_look(b);
 }
 
 /* Looks at what it waits for. */
@@ -452,12 +443,18 @@ look(Backend *b)
 		bool		deadlock = cycles.on && s->state == SLOT_FAILED &&
 		s->failure == ZKL_FAILURE_DEADLOCK;
 
+		/* What it holds may keep the directory. */
+		bool		again = base.calm && s->state == SLOT_FAILED &&
+		s->failure == ZKL_FAILURE_NO_NUMBER;
+
 		if (s->state == SLOT_DENIED)
 			oracle_false(h, slot);
 		b->waiting = -1;
 		b->look_at = NEVER;
 		slot_release(h, slot);
-		if (deadlock)
+		if (again)
+			b->wanted = s->lock;
+		if (deadlock || again)
 			backend_end_holds(b);
 		b->at = base.now + some_delay(base.calm ? MS : backends.think);
 	}
@@ -519,6 +516,8 @@ backend_step(Backend *b)
 		transaction_commit(b);
 	else if (b->nholds > 0)
 		transaction_go_on(b);
+	else if (b->wanted >= 0)
+		ask_again(b);
 	else if (base.calm)
 		grab(b);
 	else
@@ -561,6 +560,7 @@ backends_idle(void)
 	for (i = 0; i < hosts.n; i++)
 		for (j = 0; j < backends.per_host; j++)
 			if (backends.backend[i][j].waiting >= 0 ||
+				backends.backend[i][j].wanted >= 0 ||
 				backends.backend[i][j].taking >= 0 ||
 				backends.backend[i][j].nholds > 0)
 				return false;

@@ -26,6 +26,8 @@ typedef struct Backend
 	Time		at;
 	Time		stopped_until;
 	int			waiting;		/* slot, or -1 */
+	int			wanted;			/* when all is calm: a lock, asked for until
+								 * it has a number again; -1: none */
 	Time		give_up_at;
 	Time		try_until;
 	int			taking;			/* a slot: it has yet to look at the lease; -1 */

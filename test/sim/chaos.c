@@ -84,13 +84,12 @@ draw_faults(void)
 	}
 
 	/*
-	 * Who waits for a directory to drain stands in no queue, and is on no
-	 * cycle that anybody finds.  An older publication may be back that says
-	 * what was true once.  And a search mistakes a copy for the original.
+	 * An older publication may be back that says what was true once.  And a
+	 * search mistakes a copy for the original.
 	 */
 	if (cycles.on)
-		*weight_of(do_jump) = *weight_of(do_lose_writes) =
-			*weight_of(do_lose_end) = *weight_of(do_copy_name) = 0;
+		*weight_of(do_lose_writes) = *weight_of(do_lose_end) =
+			*weight_of(do_copy_name) = 0;
 
 	/* A vandal's write to a heartbeat node hides that one of its own is lost. */
 	if (*weight_of(do_lose_writes) + *weight_of(do_lose_end) > 0)

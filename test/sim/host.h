@@ -124,8 +124,10 @@ typedef struct Hosts
 	Host		host[MAX_HOSTS];
 	int			nlocks;
 	ZklDialect	dialects[MAX_LOCKS];
+	Time		begun_anew[MAX_LOCKS];	/* when a directory with such a number
+										 * was deleted last; 0: none was */
 	bool		large_lost[MAX_LOCKS];	/* the ensemble has lost a node of a
-										 * number near the end of all */
+										 * number past the end */
 	Path	   *reader_gone[MAX_LOCKS]; /* the shared znode deleted last;
 										 * NULL: none */
 	int			semaphore;		/* the lock that is one; -1: none is */

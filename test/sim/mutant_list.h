@@ -128,7 +128,8 @@
 	X(CANCEL_BREAKS_PROMISE, "another one cancels a reservation at once, although it is promised") \
 	X(NAME_REUSED, "a publication that is made again has the name of the one before") \
 	X(RENEWAL_OUT_OF_ORDER, "a renewal leaves the order of ends, so that other kept locks end late") \
-	X(PARKED_UPGRADE_WAITS, "shared to exclusive waits until a directory starts anew that its own hold keeps") \
+	X(NUMBER_PAST_LIMIT, "a request gets the lock by a number that others take for less than zero") \
+	X(COUNTER_STAYS, "a directory whose counter is at its end is not deleted when it is empty") \
 	X(REVIVED_UNANSWERED, "a request whose create has no answer keeps its place although the end of its session may be lost") \
 	X(VERDICT_TAKEN_BACK, "a verdict goes on although its own publication was taken back") \
 	X(UNPINNED_TWICE, "an answer lets go of its lock twice")

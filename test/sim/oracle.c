@@ -10,6 +10,7 @@
 #include "backend.h"
 #include "faults.h"
 #include "oracle.h"
+#include "seen.h"
 #include "sight.h"
 
 /* The largest tokens granted, for each of the last holders */
@@ -357,6 +358,9 @@ check_node(Host *h, int i, bool taken)
 	if (!node->exists || node->stat.ephemeral_owner != h->worker.session.id)
 		broken("S1", "host %d slot %d was granted without its node %s",
 			   h->id, i, path->text);
+	if (s->record.seq >= ZKL_SEQ_LIMIT)
+		broken("S1", "host %d slot %d was granted number %" PRId64
+			   ", which others take for less than zero", h->id, i, s->record.seq);
 	if (!has_token(s, node, taken))
 		broken("S2", "host %d slot %d: token %" PRId64 " but czxid %" PRId64,
 			   h->id, i, s->token, node->stat.czxid);
@@ -387,6 +391,8 @@ oracle_grant(Host *h, int i)
 	if (s->token / ZKL_TOKENS_PER_ZXID < h->zxid_floor && ens.zxid < h->zxid_floor)
 		broken("S2", "host %d slot %d: token %" PRId64 " of an ensemble that"
 			   " went back", h->id, i, s->token);
+	if (hosts.begun_anew[s->lock] != 0)
+		SEEN(BEGUN_ANEW);
 	check_token(s);
 	check_overtaken(h, i);
 	oracle_promise_kept(s->lock, s->mode, h, s->owner);

@@ -11,6 +11,7 @@
 #include "faults.h"
 #include "observe/check.h"
 #include "oracle.h"
+#include "seen.h"
 #include "sight.h"
 
 /* ---- S4, S5: nodes and slots ---- */
@@ -192,6 +193,18 @@ check_ended(const Entry *entry)
 			   h->lease_ms - host_clock(h) / 1000);
 }
 
+/* The directory of a lock whose counter has come to its end is no more. */
+static void
+note_begun_anew(const Effect *effect)
+{
+	int			i;
+
+	for (i = 0; i < hosts.nlocks; i++)
+		if (effect->kind == OP_DELETE && effect->path == lock_path(i) &&
+			(uint32_t) effect->before.counter > ZKL_SEQ_LIMIT)
+			hosts.begun_anew[i] = base.now;
+}
+
 void
 oracle_transaction(const Entry *entry)
 {
@@ -207,6 +220,7 @@ oracle_transaction(const Entry *entry)
 		const Effect *effect = &entry->tx.effects[i];
 		const Contender *c = contender_of(effect->path);
 
+		note_begun_anew(effect);
 		if (hosts.semaphore >= 0 && !c->counts &&
 			effect->path->parent == lock_path(hosts.semaphore))
 			oracle_tries_look(hosts.semaphore);
@@ -387,19 +401,15 @@ oracle_quiet(void)
 /* ---- S8: answers but "false" ---- */
 
 /*
- * The numbers of a lock's directory come, or came, to their end.  If ZooKeeper has lost
- * that, who has seen it goes on as if it were so.
+ * The counter of a lock's directory is at its end, or the answer that tells that it has
+ * begun anew may be under way.  If ZooKeeper has lost that it ended, who has seen it
+ * goes on as if it were so.
  */
 static bool
-has_large_number(const Host *h, int lock)
+has_no_number(const Host *h, int lock)
 {
-	int			i;
-
-	for (i = 0; i < MAX_SLOTS; i++)
-		if (h->slots[i].lock == lock && h->slots[i].state != SLOT_FREE &&
-			h->slots[i].record.seq >= ZKL_SEQ_LIMIT)
-			return true;
 	return (uint32_t) lock_path(lock)->node[HEAD].counter > ZKL_SEQ_LIMIT ||
+		(hosts.begun_anew[lock] != 0 && base.now <= hosts.begun_anew[lock] + 2 * ens.longest) ||
 		(hosts.large_lost[lock] && may_have_lost(h));
 }
 
@@ -415,9 +425,16 @@ oracle_fail(Host *h, int i)
 	if ((s->failure == ZKL_FAILURE_ZOOKEEPER || s->failure == ZKL_FAILURE_PARENTS) &&
 		zkl_zkapi_is_of_session(s->rc))
 		broken("S8", "host %d slot %d failed with %d", h->id, i, s->rc);
-	if (s->failure == ZKL_FAILURE_ZOOKEEPER && s->rc != ZKL_RC_NOTEMPTY &&
+	if (s->failure == ZKL_FAILURE_ZOOKEEPER &&
 		(!ensemble_is_refusal(s->rc) || h->refused_at < s->since))
 		broken("S8", "host %d slot %d failed with %d", h->id, i, s->rc);
+	if (s->failure == ZKL_FAILURE_NO_NUMBER)
+	{
+		SEEN(NO_NUMBER);
+		if (!has_no_number(h, s->lock))
+			broken("S8", "host %d slot %d: the directory has numbers", h->id, i);
+		return;
+	}
 	if (s->failure != ZKL_FAILURE_DEADLOCK)
 	{
 		/* It may have missed its parents twice before all was calm. */
@@ -428,9 +445,7 @@ oracle_fail(Host *h, int i)
 		return;
 	}
 
-	/* Until the directory has drained, his own hold is in his way. */
-	if (!s->judged && !s->writer_between && !queue_tampered(h, s->lock) &&
-		!has_large_number(h, s->lock))
+	if (!s->judged && !s->writer_between && !queue_tampered(h, s->lock))
 		broken("S8", "host %d slot %d: a deadlock with nobody", h->id, i);
 }
 

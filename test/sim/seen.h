@@ -31,6 +31,8 @@
 	X(WORD_TAKEN, "a server heard that a znode has departed") \
 	X(WORD_LATE, "it heard so when nobody waited any more") \
 	X(GUARD, "a lock was held under which ZooKeeper is read") \
+	X(NO_NUMBER, "a request failed because the counter of its directory was at its end") \
+	X(BEGUN_ANEW, "a lock was granted in a directory that has begun anew since") \
 	X(EPILOGUE, "something was to be written when a lock was released") \
 	X(PROMISE, "a holder was told for how long nobody else gets the lock") \
 	X(PROMISE_OUTLIVES, "a process ended before the time that it was told") \

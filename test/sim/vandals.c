@@ -277,25 +277,11 @@ do_kill_session(void)
 	ensemble_end_session(session, true);
 }
 
-/* A lock; if some are held in shared mode, mostly one of these */
-static int
-some_lock_to_upgrade(void)
-{
-	const Host *h = some_host();
-	int			i = (int) below(MAX_SLOTS);
-	int			n;
-
-	for (n = 0; n < MAX_SLOTS && !once_in(8); n++, i = (i + 1) % MAX_SLOTS)
-		if (h->slots[i].state == SLOT_GRANTED && h->slots[i].mode == ZKL_SHARED)
-			return h->slots[i].lock;
-	return (int) below(hosts.nlocks);
-}
-
 /* The counter has come far: it never goes back. */
 void
 do_jump(void)
 {
-	Path	   *path = lock_path(some_lock_to_upgrade());
+	Path	   *path = lock_path((int) below(hosts.nlocks));
 	int32_t		counter = (int32_t) (ZKL_SEQ_LIMIT - below(4));
 	int			copy;
 

@@ -274,21 +274,13 @@ in_upgraded(Case *c)
 }
 
 static void
-in_renumbered(Case *c)
+in_counter_ended(Case *c)
 {
 	known_directory(c);
 	(void) world_submit(c->w, "/a", 2, ZKL_EXCLUSIVE);
 	world_run(c->w);
 	tree_find(WORLD_ROOT "/a")->counter = (int32_t) ZKL_SEQ_LIMIT;
 	in_sent(c);
-	world_run(c->w);
-}
-
-static void
-in_parked(Case *c)
-{
-	in_renumbered(c);
-	c->r = world_submit(c->w, "/a", 3, ZKL_EXCLUSIVE);
 	world_run(c->w);
 }
 
@@ -347,8 +339,8 @@ const MachineState machine_states[] = {
 	STATE(in_released_sent), STATE(in_released_executed),
 	STATE(in_released_unsettled), STATE(in_released_delete),
 	STATE(in_released_deleting), STATE(in_lost), STATE(in_between_sessions),
-	STATE(in_upgrade), STATE(in_upgraded), STATE(in_renumbered),
-	STATE(in_parked), STATE(in_parents), STATE(in_two_batches),
+	STATE(in_upgrade), STATE(in_upgraded), STATE(in_counter_ended),
+	STATE(in_parents), STATE(in_two_batches),
 	STATE(in_restarted_waiting), STATE(in_restarted_held), STATE(in_tainted)
 };
 

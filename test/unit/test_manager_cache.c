@@ -200,6 +200,46 @@ wanted_while_cached(void)
 	world_wind_up(w);
 }
 
+/* It does not keep a directory whose counter is at its end, whoever meets that. */
+static void
+counter_ends_while_cached(bool here)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+	World	   *w = hot(&r);
+
+	CHECK(leave_cached(w, r));
+	tree_find(WORLD_ROOT "/a")->counter = (int32_t) ZKL_SEQ_LIMIT;
+	if (!here)
+	{
+		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+		world_run(w);
+		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	}
+	r = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK_INT(w->requests[r].state, SLOT_FAILED);
+	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_NO_NUMBER);
+	CHECK(tree_find(WORLD_ROOT "/a") == NULL);
+	world_release(w, r);
+	r = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
+static void
+counter_ends_here(void)
+{
+	counter_ends_while_cached(true);
+}
+
+static void
+counter_ends_elsewhere(void)
+{
+	counter_ends_while_cached(false);
+}
+
 /* A session that has it keeps it, and the mark goes. */
 static void
 wanted_while_held(void)
@@ -694,6 +734,8 @@ main(void)
 	RUN(costs);
 	RUN(idle);
 	RUN(wanted_while_cached);
+	RUN(counter_ends_here);
+	RUN(counter_ends_elsewhere);
 	RUN(wanted_while_held);
 	RUN(taken_again);
 	RUN(release_requested);

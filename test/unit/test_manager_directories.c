@@ -125,30 +125,71 @@ listing_goes_with_the_create(void)
 /* ---- the end of the counter ---- */
 
 static void
+set_counter(uint32_t counter)
+{
+	tree_find(WORLD_ROOT "/a")->counter = (int32_t) counter;
+}
+
+static bool
+has_no_number(const World *w, uint32_t r)
+{
+	return w->requests[r].state == SLOT_FAILED &&
+		w->requests[r].failure == ZKL_FAILURE_NO_NUMBER;
+}
+
+/* A request fails for want of a number, and is released. */
+static void
+fail_without_number(World *w, uint64_t owner)
+{
+	uint32_t	r = world_submit(w, "/a", owner, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	CHECK(has_no_number(w, r));
+	world_release(w, r);
+	world_run(w);
+}
+
+/* A request gets the first number of a directory that has begun anew. */
+static void
+begin_anew(World *w, uint64_t owner)
+{
+	uint32_t	r = world_submit(w, "/a", owner, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK_INT(w->requests[r].record.seq, 0);
+	world_release(w, r);
+	world_run(w);
+}
+
+/* The first has the last good number; its end is that of the directory. */
+static void
 sequence_limit(void)
 {
 	World	   *w = world_ready();
 	uint32_t	r[3];
 	uint32_t	i;
+	int			creates;
 
 	world_warm_up(w, "/a");
-	tree_find(WORLD_ROOT "/a")->counter = (int32_t) (ZKL_SEQ_LIMIT - 1);
+	set_counter(ZKL_SEQ_LIMIT - 1);
 	for (i = 0; i < 3; i++)
 		r[i] = world_submit(w, "/a", i, ZKL_EXCLUSIVE);
 	world_run(w);
-
-	/* the first has the last good number; the others wait for a new start */
 	CHECK(world_holds(w, r[0]));
 	CHECK_INT(w->requests[r[0]].record.seq, ZKL_SEQ_LIMIT - 1);
 	CHECK_INT(world_nodes(w, "/a"), 1);
-	CHECK(world_waits(w, r[1]) && world_waits(w, r[2]));
+	CHECK(has_no_number(w, r[1]) && has_no_number(w, r[2]));
+
+	/* While it is here, no others need to be created. */
+	creates = tree_find(WORLD_ROOT "/a")->counter;
+	fail_without_number(w, 4);
+	CHECK_INT(tree_find(WORLD_ROOT "/a")->counter, creates);
+	CHECK(world_holds(w, r[0]));
 	world_release(w, r[0]);
 	world_run(w);
-	CHECK(world_holds(w, r[1]));
-	CHECK_INT(w->requests[r[1]].record.seq, 0);
-	world_release(w, r[1]);
-	world_run(w);
-	CHECK(world_holds(w, r[2]));
+	CHECK(tree_find(WORLD_ROOT "/a") == NULL);
+	begin_anew(w, 5);
 	world_wind_up(w);
 }
 
@@ -157,7 +198,7 @@ static void
 sequence_past_its_end(void)
 {
 	static const uint32_t counters[] = {
-		0x7FFFFFFF, 0x80000000, 0xFFFFFFFF
+		0x7FFFFFFF, 0x80000000, 0xFFFFFFFE
 	};
 	size_t		i;
 
@@ -165,18 +206,16 @@ sequence_past_its_end(void)
 	{
 		World	   *w = world_ready();
 		char		other[ZKL_MAX_PATH + 1];
-		uint32_t	r;
 
 		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
-		tree_find(WORLD_ROOT "/a")->counter = counters[i];
-		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-		world_run(w);
-		CHECK(world_waits(w, r));
+		set_counter(counters[i]);
+		fail_without_number(w, 1);
 		CHECK_INT(world_nodes(w, "/a"), 0);
+		CHECK(tree_find(other) != NULL);
 		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
-		world_run(w);
-		CHECK(world_holds(w, r));
-		CHECK_INT(w->requests[r].record.seq, 0);
+		fail_without_number(w, 2);
+		CHECK(tree_find(WORLD_ROOT "/a") == NULL);
+		begin_anew(w, 3);
 		world_wind_up(w);
 	}
 }
@@ -188,34 +227,26 @@ sequence_begun_by_another(void)
 	World	   *w = world_ready();
 	char		before[ZKL_MAX_PATH + 1];
 	char		other[ZKL_MAX_PATH + 1];
-	uint32_t	r[2];
-	uint32_t	i;
+	uint32_t	r;
 
 	foreign_enter(w, "/a", ZKL_SHARED, before);
-	tree_find(WORLD_ROOT "/a")->counter = (int32_t) ZKL_SEQ_LIMIT;
-	for (i = 0; i < 2; i++)
-	{
-		r[i] = world_submit(w, "/a", i, i == 0 ? ZKL_EXCLUSIVE : ZKL_SHARED);
-		world_run(w);
-		CHECK(world_waits(w, r[i]));
-	}
-	CHECK_INT(world_nodes(w, "/a"), 0);
+	set_counter(ZKL_SEQ_LIMIT);
+	fail_without_number(w, 1);
 	CHECK_INT(model_delete(&w->zk, before), ZKL_RC_OK);
 	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
 	foreign_enter(w, "/a", ZKL_SHARED, other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK_INT(world_nodes(w, "/a"), 2);
-	CHECK(world_waits(w, r[0]) && world_waits(w, r[1]));
+	CHECK(world_waits(w, r));
 	foreign_leave_all(w, "/a");
 	world_run(w);
-	CHECK(world_holds(w, r[0]));
+	CHECK(world_holds(w, r));
 	world_wind_up(w);
 }
 
 /*
- * One of our nodes lands in the new directory while another request waits for
- * the end of the old one.  What its owner asks for on top waits behind the
- * others there.
+ * One of our nodes lands in the new directory while another request fails in the old
+ * one.  What its owner asks for on top waits behind the others there.
  */
 static void
 sequence_begun_with_our_hold(void)
@@ -227,7 +258,7 @@ sequence_begun_with_our_hold(void)
 	uint32_t	upgrade;
 
 	world_warm_up(w, "/a");
-	tree_find(WORLD_ROOT "/a")->counter = (int32_t) ZKL_SEQ_LIMIT;
+	set_counter(ZKL_SEQ_LIMIT);
 	first = world_submit(w, "/a", 1, ZKL_SHARED);
 	world_serve(w, INT32_MAX);
 	holder = world_submit(w, "/a", 2, ZKL_SHARED);
@@ -237,45 +268,63 @@ sequence_begun_with_our_hold(void)
 	foreign_enter(w, "/a", ZKL_SHARED, other);
 	world_serve(w, INT32_MAX);
 	world_deliver(w, INT32_MAX);
+	CHECK(has_no_number(w, first));
 	CHECK_INT(w->requests[holder].record.seq, 1);
 	upgrade = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_holds(w, holder));
-	CHECK(world_waits(w, upgrade) && world_waits(w, first));
+	CHECK(world_waits(w, upgrade));
 	foreign_leave_all(w, "/a");
 	world_run(w);
 	CHECK(world_holds(w, upgrade));
 	world_wind_up(w);
 }
 
-/*
- * Shared to exclusive, when the counter is at its end: the directory cannot begin anew
- * while the session itself has a znode in it.
- */
+/* Shared to exclusive, when the counter is at its end: the hold stays. */
 static void
 sequence_limit_at_upgrade(void)
 {
 	World	   *w = world_ready();
 	uint32_t	holder = world_submit(w, "/a", 1, ZKL_SHARED);
-	uint32_t	upgrade;
-	int			i;
 
 	world_run(w);
+	set_counter(ZKL_SEQ_LIMIT);
+	fail_without_number(w, 1);
+	fail_without_number(w, 1);
 	CHECK(world_holds(w, holder));
-	tree_find(WORLD_ROOT "/a")->counter = (int32_t) ZKL_SEQ_LIMIT;
+	world_release(w, holder);
+	world_run(w);
+	CHECK(tree_find(WORLD_ROOT "/a") == NULL);
+	begin_anew(w, 1);
+	world_wind_up(w);
+}
 
-	/* The first one has a number, the second one is parked from the start. */
-	(void) world_submit(w, "/a", 2, ZKL_SHARED);
-	for (i = 0; i < 2; i++)
+/* The answer to the directory's delete is lost, or refuses it: others go on. */
+static void
+sequence_limit_unanswered(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r;
+
+	world_warm_up(w, "/a");
+	model_mkdir(&w->zk, WORLD_ROOT "/a/left");
+	set_counter(ZKL_SEQ_LIMIT);
+	fail_without_number(w, 1);
+	fail_without_number(w, 2);
+	CHECK_INT(tree_find(WORLD_ROOT "/a")->counter, (int32_t) ZKL_SEQ_LIMIT + 2);
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a/left"), ZKL_RC_OK);
+	r = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
+	while (tree_find(WORLD_ROOT "/a") != NULL)
 	{
-		upgrade = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-		world_run(w);
-		CHECK_INT(w->requests[upgrade].state, SLOT_FAILED);
-		CHECK_INT(w->requests[upgrade].failure, ZKL_FAILURE_DEADLOCK);
-		CHECK(world_holds(w, holder));
-		world_release(w, upgrade);
-		world_run(w);
+		world_serve(w, INT32_MAX);
+		if (tree_find(WORLD_ROOT "/a") != NULL)
+			world_deliver(w, INT32_MAX);
 	}
+	CHECK(has_no_number(w, r));
+	world_release(w, r);
+	world_disconnect(w);
+	world_connect(w);
+	begin_anew(w, 4);
 	world_wind_up(w);
 }
 
@@ -291,5 +340,6 @@ main(void)
 	RUN(sequence_begun_by_another);
 	RUN(sequence_begun_with_our_hold);
 	RUN(sequence_limit_at_upgrade);
+	RUN(sequence_limit_unanswered);
 	return unit_finish();
 }

@@ -107,26 +107,6 @@ after_a_restart(void)
 	world_wind_up(w);
 }
 
-/* Nobody has a place in a queue that is to be renumbered first. */
-static void
-renumbered(void)
-{
-	World	   *w = world_together();
-	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	uint32_t	last,
-				r;
-
-	world_run(w);
-	CHECK(world_holds(w, holder));
-	tree_find(WORLD_ROOT "/a")->counter =
-		(int32_t) (ZKL_SEQ_LIMIT - 1);
-	last = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
-	r = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
-	world_run(w);
-	CHECK(w->requests[last].blocked && w->requests[r].blocked);
-	world_wind_up(w);
-}
-
 int
 main(void)
 {
@@ -135,6 +115,5 @@ main(void)
 	RUN(beside_readers);
 	RUN(behind_foreign);
 	RUN(after_a_restart);
-	RUN(renumbered);
 	return unit_finish();
 }
