@@ -195,7 +195,7 @@ do_stop_worker(void)
 {
 	Host	   *h = some_host();
 
-	h->stopped_until = base.now + a_while();
+	host_suspend(h, base.now + a_while());
 	trace("host #: worker stopped", h->id, 0, 0, 0, NULL);
 }
 
@@ -452,7 +452,7 @@ do_lose_end(void)
 	{
 		trace("host #: held up until its session ends", h->id, 0, 0, 0, NULL);
 		session_process_kill(h);
-		h->stopped_until = base.now + ens.timeout + below(2 * ens.timeout);
+		host_suspend(h, base.now + ens.timeout + below(2 * ens.timeout));
 		return;
 	}
 	for (n = 1; n <= ens.nlog; n++)

@@ -19,6 +19,14 @@ Hosts		hosts;
 
 static const char *const names[MAX_LOCKS] = {"/a", "/b/c", "/b/d"};
 
+void
+host_suspend(Host *h, Time until)
+{
+	h->stopped_until = until;
+	if (h->deaf_until < until)
+		h->deaf_until = until;
+}
+
 const char *
 lock_name(int lock)
 {

@@ -72,6 +72,7 @@ typedef struct Host
 	Time		worker_at;		/* when it starts again */
 	Time		wake_at;
 	Time		stopped_until;
+	Time		deaf_until;		/* ever: until the end of its last stop */
 	bool		marked;			/* one of its slots may be */
 	int64_t		published_ms;
 	uint32_t	published_generation;
@@ -166,6 +167,9 @@ extern int64_t host_bound(const Host *h, int64_t ms);
 extern Time host_true_time(const Host *h, int64_t local);
 extern Time host_due(const Host *h);
 extern void host_step(Host *h);
+
+/* Its worker does nothing until then. */
+extern void host_suspend(Host *h, Time until);
 
 /* ---- life ---- */
 

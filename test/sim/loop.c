@@ -121,7 +121,7 @@ before_action(Worker *w, const ZklAction *action)
 	if (h->stop_after == 0)
 	{
 		h->stop_after = -1;
-		h->stopped_until = base.now + below(2 * ens.timeout);
+		host_suspend(h, base.now + below(2 * ens.timeout));
 		trace("host #: worker stopped amid its actions", h->id, 0, 0, 0, NULL);
 		return false;
 	}

@@ -400,6 +400,15 @@ oracle_quiet(void)
 
 /* ---- S8: answers but "false" ---- */
 
+/* Whether a server whose worker was not stopped meanwhile has surely heard of it */
+static bool
+has_heard(const Host *h, Time at)
+{
+	Time		since = at > h->deaf_until ? at : h->deaf_until;
+
+	return base.now > since + 2 * ens.longest;
+}
+
 /*
  * The counter of a lock's directory is at its end, or the answer that tells that it has
  * begun anew may be under way.  If ZooKeeper has lost that it ended, who has seen it
@@ -409,7 +418,7 @@ static bool
 has_no_number(const Host *h, int lock)
 {
 	return (uint32_t) lock_path(lock)->node[HEAD].counter > ZKL_SEQ_LIMIT ||
-		(hosts.begun_anew[lock] != 0 && base.now <= hosts.begun_anew[lock] + 2 * ens.longest) ||
+		(hosts.begun_anew[lock] != 0 && !has_heard(h, hosts.begun_anew[lock])) ||
 		(hosts.large_lost[lock] && may_have_lost(h));
 }
 
