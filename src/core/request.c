@@ -274,6 +274,8 @@ zkl_request_absent(ZklManager *m, ZklRequest *r)
 void
 zkl_request_resend(ZklManager *m, ZklRequest *r)
 {
+	if (r->demand == ZKL_DEMAND_WAITING && r->lock->counter != ZKL_COUNTER_GOOD)
+		zkl_request_fail(m, r, ZKL_FAILURE_NO_NUMBER, 0);
 	if (r->demand != ZKL_DEMAND_WAITING)
 	{
 		zkl_request_gone(m, r);

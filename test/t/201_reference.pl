@@ -199,7 +199,7 @@ my %words = (
 	'docs/monitoring.md' => 1610,
 	'docs/security.md' => 1540,
 	'docs/interop.md' => 1200,
-	'docs/reference.md' => 4230,);
+	'docs/reference.md' => 4250,);
 is_deeply([ sort(Document::for_users()) ], [ sort keys %words ], 'pages that have a bound');
 my ($sum, $limit) = (0, 0);
 foreach my $name (sort keys %words)
