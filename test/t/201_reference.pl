@@ -224,6 +224,11 @@ my @strange = grep { index($benchmark, $_) < 0 }
   ((grep { /^[\d ]+$/ } $performance->cells), $performance->prose =~ /(\d+\.\d+) ms/g);
 is(join(', ', @strange), '', 'the figures of operations.md are measured');
 
+my @passing = $benchmark =~
+  /^\| hand-over between two servers(?: with messages)?, p50, against Curator \|[^|]*\| ([\d.]+) ×/mg;
+is_deeply([ $readme->text =~ /([\d.]+)\s+times/g ], \@passing,
+	'so are those of README.md: how a lock passes on, without messages and with them');
+
 # Pictures
 foreach my $picture (Document::files('docs/pictures/*.svg'))
 {
