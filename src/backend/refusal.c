@@ -334,8 +334,22 @@ zkl_refusal_where_to_look(void)
 }
 
 void
+zkl_refusal_check_server(void)
+{
+	if (!zkl_status_is_refused())
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("ClickHouse Keeper cannot be used in place of ZooKeeper"),
+			 errdetail("Its sessions end by the wall clock.  If that is set, a lock can have two holders.  %s",
+					   zkl_refusal_worker_trouble()),
+			 errhint("Set \"zklock.connect_string\" to servers of Apache ZooKeeper 3.9.4 or later.")));
+}
+
+void
 zkl_refusal_raise_unreachable(void)
 {
+	zkl_refusal_check_server();
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not reach ZooKeeper"),

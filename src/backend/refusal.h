@@ -36,6 +36,9 @@ pg_noreturn extern void zkl_refusal_raise_deadlock(int slotno, uint32 serial);
 pg_noreturn extern void zkl_refusal_raise_no_number(const char *name, const char *path,
 													const char *lasting);
 
+/* Raises error 0A000 if the server at ZooKeeper's place is not ZooKeeper. */
+extern void zkl_refusal_check_server(void);
+
 /* Raises error 08006: no answer came in time; or there is nobody to answer. */
 pg_noreturn extern void zkl_refusal_raise_unreachable(void);
 pg_noreturn extern void zkl_refusal_raise_away(TimestampTz since);

@@ -177,13 +177,16 @@ look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 
 /*
  * The worker answers these from memory, whether there is a session or not, and whether
- * new locks are allowed or not.
+ * new locks are allowed or not.  All others wait in vain for a server that was refused.
  */
 static void
 look_at_gate(const ZklDeadlines *at, ZklSlotKind kind)
 {
 	if (kind != ZKL_KIND_DUMP && kind != ZKL_KIND_RENEWAL)
+	{
 		zkl_admission_check_gate(at->at_gate);
+		zkl_refusal_check_server();
+	}
 }
 
 /* A wait for the lease of what is granted goes on. */

@@ -229,6 +229,7 @@ is_of_zookeeper(const ErrorData *error)
 	switch (error->sqlerrcode)
 	{
 		case ERRCODE_CONNECTION_FAILURE:
+		case ERRCODE_FEATURE_NOT_SUPPORTED:
 		case ERRCODE_INSUFFICIENT_PRIVILEGE:
 		case ERRCODE_CONFIGURATION_LIMIT_EXCEEDED:
 		case ERRCODE_TOO_MANY_CONNECTIONS:
@@ -251,7 +252,8 @@ try_to_read_fleet(Fleet *fleet)
 		return;
 	if (!is_of_zookeeper(error))
 		ReThrowError(error);
-	if (error->sqlerrcode == ERRCODE_CONNECTION_FAILURE)
+	if (error->sqlerrcode == ERRCODE_CONNECTION_FAILURE ||
+		error->sqlerrcode == ERRCODE_FEATURE_NOT_SUPPORTED)
 		fleet->told_by = CONNECTED;
 	else if (error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE)
 		fleet->told_by = ACCESS;

@@ -210,7 +210,10 @@ check_version(FunctionCallInfo fcinfo, const ZklStatus *status)
 
 	if (status->state != ZKL_STATE_CONNECTED)
 	{
-		zkl_checkrow_put(fcinfo, "zookeeper version", false, false,
+		bool		refused = zkl_status_is_refused();
+
+		zkl_checkrow_put(fcinfo, "zookeeper version", refused, false, refused ?
+						 "The server is ClickHouse Keeper, which zklock does not use: see \"connected\"." :
 						 "Not known: see \"connected\".");
 		return;
 	}

@@ -26,6 +26,7 @@
 
 #define QUESTION		"srvr"
 #define NOT_SERVING		"not currently serving" /* as without a quorum */
+#define KEEPER			"ClickHouse Keeper version: "
 
 static char fault[512];			/* of the address that failed last */
 static bool accepted;			/* by any address */
@@ -104,6 +105,8 @@ hear_answer(struct pollfd *pfd, const char *host)
 		give_up_address(pfd, host, "closes connections without an answer", "");
 	else if (strstr(answer, NOT_SERVING) != NULL)
 		give_up_address(pfd, host, "does not serve requests", "");
+	else if (strstr(answer, KEEPER) != NULL)
+		give_up_address(pfd, host, "is ClickHouse Keeper", "");
 	else
 		finish_good();
 }

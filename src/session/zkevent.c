@@ -93,10 +93,36 @@ tell_refused(void)
 				schemes);
 }
 
+/*
+ * ClickHouse Keeper ends sessions by the wall clock (SessionExpiryQueue.h), so a step of
+ * its leader's clock ends one inside of our lease.
+ */
+void
+zkl_zkevent_refuse_keeper(void)
+{
+	zkl_zk_gone(ZKL_WIRE_GONE_UNSUITABLE,
+				"\"%s\" is ClickHouse Keeper, whose sessions end by the wall clock",
+				zkl_zk.start->host);
+}
+
+/*
+ * It cannot attach a session again, so it gives none a password
+ * (KeeperTCPHandler::sendHandshake).  Those of ZooKeeper are random.
+ */
+static bool
+is_keeper(void)
+{
+	static const char none[ZKL_PASSWORD_BYTES];
+
+	return memcmp(zoo_client_id(zkl_zk.handle)->passwd, none, sizeof(none)) == 0;
+}
+
 static void
 session_event(int state)
 {
-	if (state == ZOO_CONNECTED_STATE)
+	if (state == ZOO_CONNECTED_STATE && is_keeper())
+		zkl_zkevent_refuse_keeper();
+	else if (state == ZOO_CONNECTED_STATE)
 	{
 		zkl_zk.established = true;
 		if (zkl_zk.start->ncredentials == 0)

@@ -40,6 +40,7 @@ clock_ms(void)
 
 #define QUESTION	"srvr"
 #define MARK		"Zookeeper version: "
+#define KEEPER_MARK	"ClickHouse Keeper version: "
 #define VERSION		"0123456789."
 
 static int	asking = -1;
@@ -100,6 +101,8 @@ read_answer(void)
 		return NULL;
 	answer_length += n > 0 ? (size_t) n : 0;
 	answer[answer_length] = '\0';
+	if (strstr(answer, KEEPER_MARK) != NULL)
+		zkl_zkevent_refuse_keeper();
 	version = version_of();
 	if (version != NULL || n <= 0 || answer_length == sizeof(answer) - 1)
 		hang_up();

@@ -59,6 +59,9 @@ extern void zkl_zkevent_watcher(zhandle_t *handle, int type, int state,
 /* What an answer says of the server: it may not take us at all. */
 extern void zkl_zkevent_heed(int rc);
 
+/* Says GONE: the server is ClickHouse Keeper. */
+extern void zkl_zkevent_refuse_keeper(void);
+
 /* The client's callback: the server has taken our credentials, or not. */
 extern void zkl_zkevent_authenticated(int rc, const void *data);
 
@@ -82,7 +85,8 @@ extern void zkl_zkraw_interest(struct pollfd *pfd);
 
 /*
  * Takes in what poll found.  Returns the version, such as 3.8.0, once that has
- * arrived, else NULL.  A server that does not tell ends it.
+ * arrived, else NULL.  A server that does not tell ends it.  GONE was said if it is
+ * ClickHouse Keeper.
  */
 extern const char *zkl_zkraw_version(const struct pollfd *pfd);
 

@@ -49,6 +49,14 @@ away_ms(void)
 	return away_since == 0 ? 0 : Max(zkl_boottime_ms() - away_since, 1);
 }
 
+bool
+zkl_status_is_refused(void)
+{
+	const volatile ZklStatus *status = &zkl_control->ctl_status;
+
+	return status->last_rc == ZKL_RC_UNSUITABLE && status->away_since != 0;
+}
+
 TimestampTz
 zkl_status_away_since(void)
 {

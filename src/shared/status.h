@@ -32,6 +32,9 @@ typedef enum ZklErrorKind
 
 #define ZKL_ERROR_KINDS		4
 
+/* ZklStatus.last_rc: a server is not ZooKeeper, and was refused. */
+#define ZKL_RC_UNSUITABLE	(-1001)
+
 /* TLS of a connection, and until when certificates are valid */
 typedef struct ZklTlsStatus
 {
@@ -113,7 +116,7 @@ typedef struct ZklStatus
 	char		last_error[256];
 	TimestampTz last_error_at;	/* 0: none */
 	int32		last_rc;		/* ZooKeeper's result code that was this
-								 * error; 0: none was */
+								 * error, or ZKL_RC_UNSUITABLE; 0: none was */
 	int64		lapsed_at;		/* ms of boottime.h: when the lease ended
 								 * under held locks; 0: it is good */
 } ZklStatus;
@@ -129,6 +132,9 @@ extern int	zkl_status_answer_timeout_ms(void);
 
 /* A renewal is answered behind a beat, but waits no longer for it, in ms. */
 #define ZKL_LONGEST_PROOF_MS	2000
+
+/* Whether there is no connection because the server is not ZooKeeper */
+extern bool zkl_status_is_refused(void);
 
 /* Since when there has been no connection; 0: there is one */
 extern TimestampTz zkl_status_away_since(void);

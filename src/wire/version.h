@@ -21,6 +21,6 @@
 #define ZKL_OLDEST_SCRIPT	"0.9"
 
 /* Grows when the messages in wire.h change: see test/check-wire.pl. */
-#define ZKL_LINK_PROTOCOL	2
+#define ZKL_LINK_PROTOCOL	3
 
 #endif							/* ZKL_WIRE_VERSION_H */

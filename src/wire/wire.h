@@ -132,8 +132,9 @@ typedef enum ZklWireGone
 	ZKL_WIRE_GONE_EXPIRED,		/* the ZooKeeper session is gone */
 	ZKL_WIRE_GONE_AUTH_FAILED,
 	ZKL_WIRE_GONE_CLOSED,		/* because of CLOSE, and acknowledged */
-	ZKL_WIRE_GONE_DISTRUSTED	/* a certificate cannot be used, or one side
+	ZKL_WIRE_GONE_DISTRUSTED,	/* a certificate cannot be used, or one side
 								 * refuses the other's */
+	ZKL_WIRE_GONE_UNSUITABLE	/* the server is not ZooKeeper */
 } ZklWireGone;
 
 /* The request had another generation, and was not executed. */

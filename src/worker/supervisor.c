@@ -305,6 +305,7 @@ static void
 take_gone(ZklWireReader *body, int64 now)
 {
 	ZklWireGone reason = (ZklWireGone) zkl_wire_get_u8(body);
+	bool		connected = phase == CONNECTED;
 	const char *why;
 
 	if (zkl_closing_until() != 0)
@@ -317,6 +318,8 @@ take_gone(ZklWireReader *body, int64 now)
 		zkl_identity_note_change(ZKL_ABOUT_ANSWER, ZKL_STATE_EXPIRED, why);
 	else if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
 		zkl_identity_note_change(ZKL_ABOUT_SETTINGS, ZKL_STATE_AUTH_FAILED, why);
+	else if (reason == ZKL_WIRE_GONE_UNSUITABLE)
+		zkl_identity_note_answer(ZKL_RC_UNSUITABLE, why);
 	else
 		zkl_identity_note_error(reason == ZKL_WIRE_GONE_DISTRUSTED ?
 								ZKL_ABOUT_SETTINGS : ZKL_ABOUT_CONNECTION, why);
@@ -332,6 +335,8 @@ take_gone(ZklWireReader *body, int64 now)
 		if (!zkl_attempt_may_save(now))
 			start_at = now + REFUSAL_PAUSE;
 	}
+	else if (reason == ZKL_WIRE_GONE_UNSUITABLE && connected)
+		start_at = now + REFUSAL_PAUSE;
 }
 
 static void

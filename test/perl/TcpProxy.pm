@@ -12,6 +12,7 @@
 #	$net->delay('*', 0.05);		# seconds, per direction
 #	$net->greet('*', 2);		# seconds that the target's first answer takes
 #	$net->release('*', '3.9.4');	# what the target says of its version; not framed
+#	$net->release('*', 'v24.8', 'ClickHouse Keeper');	# and of what it is
 #	$net->reset('one-zk');		# connections end with a RST; how many
 #	$net->refuse('one-zk');		# the same, and nobody listens any more
 #	$net->cut('one-zk', 6, 'down');	# a RST after so many more bytes
@@ -99,7 +100,7 @@ sub delay
 
 sub greet { return $_[0]->command('greet', $_[1], $_[2] + 0); }
 
-sub release { return $_[0]->command('release', $_[1], "$_[2]"); }
+sub release { return $_[0]->command('release', $_[1], "$_[2]", $_[3] // 'Zookeeper'); }
 
 sub cut
 {

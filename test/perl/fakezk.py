@@ -97,6 +97,21 @@ AT_CONNECT = {
         lambda t, s, p: frame(welcome(t, s, p)) + frame(reply(-4, -115)),
 }
 
+# ClickHouse Keeper, as in its sources (KeeperTCPHandler.cpp, FourLetterCommand.cpp): its
+# ids count from 1, whatever session the client asks for, and no session has a password.
+KEEPER = "connect: ClickHouse Keeper"
+KEEPER_SRVR = b"""ClickHouse Keeper version: v24.8.4.13-lts-8c4e1b5f3a6d
+Latency min/avg/max: 0/0/0
+Received: 2
+Sent: 2
+Connections: 1
+Outstanding: 0
+Zxid: 0x3
+Mode: standalone
+Node count: 4
+"""
+AT_CONNECT[KEEPER] = lambda t, s, p: frame(welcome(t, 1, bytes(16))[:-1])
+
 # Sent in answer to each request after a good connect.
 AT_REQUEST = {
     "request: silence": lambda xid: b"",
@@ -174,7 +189,11 @@ class Fake:
             await self.say(writer, AT_ONCE[mode])
             await reader.read(-1)
             return
-        body = await self.read_frame(reader)
+        length = await reader.readexactly(4)
+        if mode == KEEPER and length == b"srvr":
+            await self.say(writer, KEEPER_SRVR)
+            return
+        body = await reader.readexactly(struct.unpack(">i", length)[0])
         timeout, session = struct.unpack(">iq", body[12:24])
         password = body[28:44] if session else PASSWORD
         session = session or SESSION

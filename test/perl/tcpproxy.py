@@ -23,7 +23,7 @@ import pipedprogram
 DIRECTIONS = ("up", "down")
 CHUNK = 65536
 LARGEST_FRAME = 16 * 1024 * 1024
-RELEASE = re.compile(rb"(Zookeeper version: )[0-9.]+")
+RELEASE = re.compile(rb"Zookeeper version: [0-9.]+")
 QUEUE_LENGTH = 1000
 
 
@@ -422,9 +422,9 @@ class Control:
         for route in self.named(pattern):
             route.greeting = seconds
 
-    async def do_release(self, pattern, release):
+    async def do_release(self, pattern, release, kind):
         for route in self.named(pattern):
-            route.release = b"\\g<1>" + release.encode()
+            route.release = ("%s version: %s" % (kind, release)).encode()
 
     async def do_reset(self, pattern):
         ended = 0

@@ -147,7 +147,7 @@ my $starts = $fake->starts;
 $holder->query("SELECT zk_lock('/program')");
 kill 'KILL', $test->status($node, 'session_pid');
 wait_for(sub { $fake->starts >= $starts + 3 }, 'it was tried again and again');
-my $message = qr/zklock_session \S+ is not of the release of the library \(their link protocols are 2 and 3\): restart PostgreSQL/;
+my $message = qr/zklock_session \S+ is not of the release of the library \(their link protocols are 3 and 4\): restart PostgreSQL/;
 like($test->status($node, 'last_error'), qr/^$message/, 'zk_status says why');
 is(scalar(() = slurp_file($node->logfile, $log) =~ /$message/g), 1, 'and the log, in one line');
 isnt($test->status($node, 'state'), 'connected', 'it does not connect');

@@ -145,7 +145,7 @@ bad_ok($one, '', 'let in again');
 
 my ($version) = slurp_file(Document->path('META.json')) =~ /"version": *"([^"]+)"/;
 is($test->look($one, 'SELECT * FROM zk_version()'),
-	"$version|1.0|$version|2|1", 'zk_version: all of one release');
+	"$version|1.0|$version|3|1", 'zk_version: all of one release');
 
 # ---- without ZooKeeper
 
