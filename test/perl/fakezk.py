@@ -5,7 +5,8 @@
 
 Driven over stdin and stdout (pipedprogram.py), and ends with stdin.  The
 command "mode" says how new connections are treated, ends those that are open,
-and counts from 0 again; "stats" tells what was counted; "modes" lists all.
+and counts from 0 again; "stats" tells what was counted; "modes" lists all that
+are no server of another kind.
 
 A mode is one of three kinds: what is sent at once, what is sent in answer to
 the connect request, and what is sent in answer to each later request, after a
@@ -166,7 +167,8 @@ class Fake:
                 "open": len(self.writers)}
 
     async def do_modes(self):
-        return [m for kind in (AT_ONCE, AT_CONNECT, AT_REQUEST) for m in kind]
+        return [m for kind in (AT_ONCE, AT_CONNECT, AT_REQUEST) for m in kind
+                if m != KEEPER]
 
     def end_all(self):
         for writer in list(self.writers):
