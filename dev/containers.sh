@@ -192,7 +192,7 @@ start_server() {
 
 # Each image is built for one service: parallel builds of one name would fail.
 builds_once() {
-	docker-compose -f "$here/../docker/compose.yaml" config |
+	docker-compose -f "$here/../docker/$1" config |
 		python3 -c 'import sys, yaml
 services = yaml.safe_load(sys.stdin)["services"].values()
 built = [service["image"] for service in services if "build" in service]
@@ -288,15 +288,17 @@ volume_excludes() {
 }
 
 main() {
-	local missing major server
+	local missing major server file
 	missing=$(lacks | paste -s -d ,)
 	[ -z "$missing" ] || die "there is no $missing"
 	choose_user
 	make_work_dir containers
 	trap clean_up_containers EXIT
 	trap 'exit 130' INT TERM
-	step "docker-compose accepts the compose file" docker-compose -f "$here/../docker/compose.yaml" config -q
-	step "the compose file builds one image, once" builds_once
+	for file in compose.yaml ensemble.yaml; do
+		step "docker-compose accepts $file" docker-compose -f "$here/../docker/$file" config -q
+		step "$file builds one image, once" builds_once "$file"
+	done
 	copy_sources "$(dirname "$here")"
 	open_release "$(this_release)"
 	major=$(postgres_of_release)

@@ -52,7 +52,7 @@ my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 # movable_clock; id and config (lines for zoo.cfg) for a member of an ensemble;
 # java (options of the program, in place of those that make it start fast and
 # stay small), more_java (others beside them); class_path (more jar files); tls
-# (see _tls_config).
+# (see _tls_config); page (a zoo.cfg to use, but for its directory and port).
 sub new
 {
 	my ($class, $name, %params) = @_;
@@ -72,7 +72,8 @@ sub new
 	my $test = basename($0) =~ s/\.[^.]+$//r;
 	$self->{logfile} = "$PostgreSQL::Test::Utils::log_path/${test}_$name.log";
 
-	append_to_file("$self->{dir}/zoo.cfg", <<"EOC");
+	append_to_file("$self->{dir}/zoo.cfg",
+		$params{page} ? $self->_config_of_page($params{page}) : <<"EOC");
 tickTime=$self->{tick_time}
 dataDir=$self->{dir}/data
 clientPort=$self->{port}
@@ -98,6 +99,17 @@ EOC
 	$self->set_clock('+0') if $self->{movable_clock};
 	push @servers, $self;
 	return $self;
+}
+
+sub _config_of_page
+{
+	my ($self, $text) = @_;
+
+	$text =~ s{^dataDir=\K.*}{$self->{dir}/data}m or croak 'no dataDir';
+	$text =~ s/^clientPort=\K.*/$self->{port}\nclientPortAddress=127.0.0.1/m
+	  or croak 'no clientPort';
+	($self->{tick_time}) = $text =~ /^tickTime=(\d+)$/m or croak 'no tickTime';
+	return $text;
 }
 
 # The server speaks TLS at a second port, secure_port.  Options: certificate, a

@@ -17,7 +17,8 @@
 # Further options: servers (3), tick_time (ms), init_limit and sync_limit
 # (ticks; a follower and a leader give each other up after sync_limit),
 # max_session_timeout (ms; 20 ticks),
-# container_check_ms, java, tls (see ZooKeeper.pm).
+# container_check_ms, java, more_java, tls (see ZooKeeper.pm), page (the zoo.cfg of a page,
+# but for directories, hosts and ports).
 
 package ZooKeeperEnsemble;
 
@@ -60,14 +61,20 @@ sub new
 			$members .=
 			  "server.$other=127.0.0.1:$seen->{quorum}:$seen->{election}\n";
 		}
+		my $page = $params{page};
+		my %at = $members =~ /^server\.(\d)=(.*)$/mg;
+		my $replaced = defined $page
+		  && $page =~ s/^server\.(\d)=\K\w+:\d+:\d+$/$at{$1}/mg;
+		croak "the page has $replaced members" if $page && $replaced != $count;
 		push @{ $self->{servers} },
 		  ZooKeeper->new(
 			"$name$id",
 			id => $id,
 			config => $limits . $members,
+			page => $page,
 			map { $_ => $params{$_} }
 			  grep { defined $params{$_} } 'tick_time', 'container_check_ms',
-			'java', 'tls');
+			'java', 'more_java', 'tls');
 	}
 	return $self;
 }

@@ -189,7 +189,7 @@ cmp_ok($readme->text =~ tr/\n//, '<=', 200, 'README.md has 200 lines at most');
 # bound may be passed by a tenth, but not that of all pages together.
 my %words = (
 	'README.md' => 1200,
-	'docs/install.md' => 1310,
+	'docs/install.md' => 1480,
 	'docs/jobs.md' => 2900,
 	'docs/locks.md' => 2365,
 	'docs/outages.md' => 1515,
