@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "backend/commit.h"
 #include "backend/held.h"
 #include "backend/snapshot.h"
 #include "backend/text.h"
@@ -259,6 +260,12 @@ do_run(const Run *run)
 		!zkl_once_take_for_session(&run->lock, &run->id, run->at_least_once, run->called_ms))
 		return false;
 	run_statements(run);
+
+	/*
+	 * Without a lease the next wait has no end: it would be one for
+	 * ZooKeeper.
+	 */
+	zkl_commit_check_wait(NULL);
 	(void) zkl_job_lock(&run->lock);
 	if (run->is_once)
 		zkl_job_pass_on(&run->lock);
