@@ -1,7 +1,9 @@
 # A cluster of the real Patroni, whose members and zklock use the same ZooKeeper,
 # configured and switched over as docs/procedures.md says: jobs and leaders go on at
 # once on the other member, and what a standby holds it keeps.  A drain that does
-# not succeed is taken back.  Then the primary dies, and the standby takes over.
+# not succeed is taken back.  Then the primary dies, and the standby takes over.  In the
+# end a primary is cut off in the midst of a job, and goes on, while the standby is promoted
+# and runs that job: only its run commits.
 
 use strict;
 use warnings;
@@ -9,15 +11,20 @@ use warnings;
 use Test::More;
 
 use Document;
+use File::Path qw(rmtree);
 use PatroniMember;
 use PostgreSQL::Test::Utils;
 use Procedure;
+use TcpProxy;
 use ZklockTest;
 
 my $test = ZklockTest->new(servers => 1, session_timeout => '10s');
 my ($outside) = $test->nodes;
 my ($config) = map { $_->{text} } Document->new('docs/procedures.md')->blocks('yaml');
-my ($db1, $db2) = map { PatroniMember->new($_, $test->zk, $config) } 'db1', 'db2';
+my $net = TcpProxy->new;
+my $db1 = PatroniMember->new('db1', $test->zk, $config,
+	'zklock.connect_string' => '127.0.0.1:' . $net->route('db1-zk', $test->zk->port));
+my $db2 = PatroniMember->new('db2', $test->zk, $config);
 
 # One query on a member
 sub look
@@ -124,5 +131,51 @@ is($standby->query("BEGIN; SELECT zk_xact_lock('/p/job') > 0; CREATE TABLE after
 	't', 'a job runs there');
 
 $_->close foreach $leader, $candidate, $job, $standby, $rival, $holder;
-$db1->stop;
+
+# ---- the primary is cut off, and nobody demotes it
+
+my $nightly = "CALL zk_run_exclusive('/p/nightly', 'CALL nightly()')";
+
+rmtree($db2->data_dir);
+$db2->start;
+$db2->wait_role('replica') or BAIL_OUT(slurp_file($db2->logfile));
+look($db1, 'CREATE TABLE run (by text)');
+look($db1, "CREATE PROCEDURE nightly() LANGUAGE plpgsql AS 'BEGIN"
+	  . ' INSERT INTO run VALUES (current_setting($$zklock.server_name$$));'
+	  . " PERFORM pg_advisory_xact_lock(1); END'");
+my $gate = $test->session($db1);
+my $cut_off = $test->session($db1);
+my $transaction = $test->session($db1);
+$gate->query('SELECT pg_advisory_lock(1)');
+$cut_off->send($nightly);
+ok(wait_for(sub { look($db1, 'SELECT count(*) FROM pg_locks WHERE NOT granted') == 1 }, 'the job'),
+	'the primary is in the midst of its job');
+$transaction->query(
+	"BEGIN; SELECT zk_xact_lock('/p/own'); INSERT INTO run VALUES ('db1, a transaction')");
+
+$db1->hang;
+$net->hold('db1-zk');
+$db2->wait_role('primary');
+wait_for(sub { look($db2, 'SELECT pg_is_in_recovery()') eq 'f' }, 'the promotion');
+is(look($db1, 'SELECT pg_is_in_recovery()'), 'f', 'it is cut off: now there are two primaries');
+foreach my $member ($db1, $db2)
+{
+	is(look($member, 'BEGIN; SELECT pg_try_advisory_xact_lock(2);'
+			  . ' CREATE TABLE by_advisory_lock (); COMMIT'),
+		't', $member->name . ': pg_advisory_lock lets the job run');
+	is(look($member, 'SELECT count(*) FROM by_advisory_lock'), 0, 'and commit');
+}
+
+my $new = $test->session($db2);
+is($new->error($nightly), '', 'the new primary runs the job');
+$gate->query('SELECT pg_advisory_unlock(1)');
+is($cut_off->sqlstate, '40001', 'that of the old one fails');
+is($transaction->error('COMMIT'), '40001', 'as does a transaction with a lock');
+is(look($db1, 'SELECT count(*) FROM run'), 0, 'the old one has committed nothing');
+is(look($db2, 'SELECT by FROM run'), 'db2', 'only the run of the new one counts');
+
+$net->pass('db1-zk');
+$db1->wake;
+$_->close foreach $gate, $cut_off, $transaction, $new;
+$_->stop foreach $db1, $db2;
 $test->finish;

@@ -1,12 +1,14 @@
 # A member of a Patroni cluster, with the real Patroni, for TAP tests.  Sessions
 # connect to it as to a server.
 #
-#	my $member = PatroniMember->new('db1', $zk, $page_config);
+#	my $member = PatroniMember->new('db1', $zk, $page_config);	# or, behind these:
+#		'zklock.name' => $value, ...	# settings of this member
 #	$member->start;					# launches Patroni, which makes the server
 #	$member->wait_role('primary');	# or replica: as its REST interface says
 #	PgSession->new($member);
 #	$member->stop;
 #	$member->die_at_once($session_process, $worker);
+#	$member->hang; $member->wake;	# Patroni, not PostgreSQL
 #
 # The configuration is that of a page, as YAML, with what a test needs beside it:
 # directories, ports, short times.
@@ -42,7 +44,7 @@ EOS
 
 sub new
 {
-	my ($class, $name, $zk, $page_config) = @_;
+	my ($class, $name, $zk, $page_config, %settings) = @_;
 	my $dir = PostgreSQL::Test::Utils::tempdir_short();
 	my ($port, $rest) = map { PostgreSQL::Test::Cluster::get_free_port() } 1, 2;
 	my ($bindir) = run_command([ 'pg_config', '--bindir' ]);
@@ -84,7 +86,8 @@ sub new
 			},
 			parameters => {
 				unix_socket_directories => $dir,
-				'zklock.server_name' => $name
+				'zklock.server_name' => $name,
+				%settings
 			}
 		});
 	my ($merged, $error) =
@@ -142,6 +145,10 @@ sub wait_role
 		},
 		"$self->{name} becomes a $role");
 }
+
+# Patroni without a watchdog: nobody demotes the server meanwhile.
+sub hang { return kill 'STOP', $_[0]->{pid}; }
+sub wake { return kill 'CONT', $_[0]->{pid}; }
 
 # As if its machine were gone: Patroni, PostgreSQL and the given processes of it
 sub die_at_once

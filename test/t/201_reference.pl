@@ -188,9 +188,9 @@ cmp_ok($readme->text =~ tr/\n//, '<=', 200, 'README.md has 200 lines at most');
 # A page is as long as a reader has time for; what it says is tested elsewhere.  Its
 # bound may be passed by a tenth, but not that of all pages together.
 my %words = (
-	'README.md' => 1200,
+	'README.md' => 1230,
 	'docs/install.md' => 1480,
-	'docs/jobs.md' => 2900,
+	'docs/jobs.md' => 2980,
 	'docs/locks.md' => 2365,
 	'docs/outages.md' => 1515,
 	'docs/guarantees.md' => 2830,
