@@ -93,6 +93,8 @@ $fake->mode('ssh');
 complains($fake_port, 'does not speak', 'but not whatever answers');
 $fake->mode('close');
 complains($fake_port, 'closed the connection', 'nor what just hangs up');
+$fake->mode('connect: ClickHouse Keeper');
+complains($fake_port, 'is ClickHouse Keeper', 'nor ClickHouse Keeper, tried beside a connection');
 
 # No client of the test's can look there: it has no credentials.
 $node->safe_psql('postgres',
