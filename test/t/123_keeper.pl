@@ -26,6 +26,7 @@ my $test = ZklockTest->new(
 	session_timeout => '2s',
 	zk => { port => $port, tick_time => 250 });
 my ($node) = $test->nodes;
+my $has_words = !$ENV{ZKLOCK_TEST_TLS};
 my $keeper = qr/"127\.0\.0\.1:\d+" is ClickHouse Keeper, whose sessions end by the wall clock/;
 
 sub wait_refused
@@ -73,7 +74,8 @@ $s->query('RESET ROLE');
 
 like(check('connected'), qr/^f\|.*$keeper/, 'zk_healthcheck: connected');
 like(check('zookeeper version'), qr/^f\|The server is ClickHouse Keeper/, 'zk_healthcheck: version');
-like(check('hosts'), qr/"127\.0\.0\.1:\d+" is ClickHouse Keeper\./, 'zk_healthcheck: hosts');
+like(check('hosts'), $has_words ? qr/"127\.0\.0\.1:\d+" is ClickHouse Keeper\./ : qr/: 0\.  /,
+	'zk_healthcheck: hosts');
 my $accepted = $fake->stats->{accepted};
 wait_for(sub { $fake->stats->{accepted} >= $accepted + 3 }, 'it is tried again and again');
 is(logged(), 1, 'and logged once');
@@ -88,14 +90,18 @@ is($s->query("SELECT zk_unlock('/k')"), 't', 'and the lock is released');
 
 # ---- by its words
 
-$net->release('*', 'v99.1.1.1-lts', 'ClickHouse Keeper');
-$net->reset('server1-zk');
-ok(wait_for(sub { logged() > 1 }, 'the refusal'), 'its words are enough');
-ok(wait_for(sub { $s->error("SELECT zk_try_xact_lock('/k')") eq '0A000' }, 'a caller'),
-	'who calls is told then, too');
-$net->release('*', '3.9.4');
-$test->wait_connected($node);
-ok(wait_for(sub { check('zookeeper version') =~ /^t\|/ }, 'the version'), 'ZooKeeper again');
+SKIP:
+{
+	skip 'nobody asks for words through TLS', 3 unless $has_words;
+	$net->release('*', 'v99.1.1.1-lts', 'ClickHouse Keeper');
+	$net->reset('server1-zk');
+	ok(wait_for(sub { logged() > 1 }, 'the refusal'), 'its words are enough');
+	ok(wait_for(sub { $s->error("SELECT zk_try_xact_lock('/k')") eq '0A000' }, 'a caller'),
+		'who calls is told then, too');
+	$net->release('*', '3.9.4');
+	$test->wait_connected($node);
+	ok(wait_for(sub { check('zookeeper version') =~ /^t\|/ }, 'the version'), 'ZooKeeper again');
+}
 
 $_->close foreach $waiter, $s;
 $fake->quit;
