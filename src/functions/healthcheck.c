@@ -201,6 +201,15 @@ check_messages(FunctionCallInfo fcinfo, const ZklStatus *status, List *peers)
 	zkl_checkrow_put(fcinfo, "messages", true, ok, detail);
 }
 
+/* Of a server that was connected: see session/zkraw.c */
+static const char *
+why_no_version(const ZklStatus *status)
+{
+	if (status->tls.version[0] != '\0')
+		return "With TLS, the ZooKeeper server is not asked for its version: see to it that it is 3.9.4 or later.";
+	return "The ZooKeeper server does not tell its version: its \"4lw.commands.whitelist\" may lack \"srvr\".";
+}
+
 /* Of the server of this connection, or the last one */
 static void
 check_version(FunctionCallInfo fcinfo, const ZklStatus *status)
@@ -219,7 +228,7 @@ check_version(FunctionCallInfo fcinfo, const ZklStatus *status)
 	}
 	zkl_checkrow_put(fcinfo, "zookeeper version", version[0] != '\0', !is_bad,
 					 version[0] == '\0' ?
-					 "The ZooKeeper server does not tell its version: its \"4lw.commands.whitelist\" may lack \"srvr\"." :
+					 why_no_version(status) :
 					 psprintf("The ZooKeeper server%s has version %s.%s",
 							  zkl_refusal_may_see_hosts() ?
 							  psprintf(" \"%s\"", status->server) : "", version,
