@@ -11,7 +11,9 @@ use Test::More;
 use PostgreSQL::Test::Utils;
 use ZklockTest;
 
-my $test = ZklockTest->new(init => { allows_streaming => 1 }, conf => <<'EOC');
+# While the worker is stopped or starts again, the session must not end.
+my $test = ZklockTest->new(
+	session_timeout => '10s', init => { allows_streaming => 1 }, conf => <<'EOC');
 zklock.dialects = '/jobs=curator_mutex'
 synchronous_commit = local
 synchronous_standby_names = nobody
@@ -201,8 +203,8 @@ foreach my $call ("zk_lock('/b/x1', at_most => '1h')", "zk_lock('/b/x2')",
 	$s->query('ROLLBACK');
 	$s->query('SELECT zk_unlock_all()');
 }
-$s->query("SELECT zk_lock('/b/longer', at_most => '2s'),"
-	  . " zk_lock('/b/lifted', at_most => '2s')");
+$s->query("SELECT zk_lock('/b/longer', at_most => '4s'),"
+	  . " zk_lock('/b/lifted', at_most => '4s')");
 is($s->query("SELECT zk_extend('/b/longer', '1h')"), 't', 'extended in time');
 is($s->query("SELECT zk_extend('/b/lifted', NULL)"), 't', 'or for ever');
 $s->query("SELECT zk_lock('/b/two', at_most => '1h')");
@@ -212,7 +214,7 @@ state_ok('/b/two', 'lost,lost', 'both');
 goes_on_ok('/b/two', 'and the lock goes on');
 $s->query('ROLLBACK');
 is($s->query("SELECT zk_unlock('/b/two')"), 'f', 'the loss is acknowledged');
-let_pass($_, '2.2s') foreach '/b/longer', '/b/lifted';
+let_pass($_, '4.2s') foreach '/b/longer', '/b/lifted';
 is($s->query("SELECT zk_unlock('/b/longer') AND zk_unlock('/b/lifted')"), 't',
 	'both were held beyond their time')
   or diag $s->messages;
@@ -234,13 +236,13 @@ $s->query('SELECT zk_unlock_all()');
 # ---- taken again: the later time counts ----
 
 $s->query("SELECT zk_lock('/b/r1', at_most => '1h'), zk_lock('/b/r1', at_most => '200ms')");
-$s->query("SELECT zk_lock('/b/r2', at_most => '1s'), zk_lock('/b/r2', at_most => '1h')");
+$s->query("SELECT zk_lock('/b/r2', at_most => '3s'), zk_lock('/b/r2', at_most => '1h')");
 $s->query("SELECT zk_lock('/b/r3'), zk_lock('/b/r3', at_most => '200ms')");
 $s->query("SELECT zk_lock('/b/r5', at_least => '1h'), zk_lock('/b/r5', at_least => '1ms')");
 $s->query("SELECT zk_lock('/b/r6'), zk_lock('/b/r6', at_least => '1h')");
-$s->query("SELECT zk_lock('/b/r4', at_most => '1s'), zk_lock('/b/r4')");
+$s->query("SELECT zk_lock('/b/r4', at_most => '3s'), zk_lock('/b/r4')");
 state_ok('/b/r4', 'lost', 'taken again without a bound: the old one stays');
-let_pass("/b/r$_", '1100ms') foreach 1 .. 3;
+let_pass("/b/r$_", '3100ms') foreach 1 .. 3;
 is($test->look($one, state_of("/b/r$_->[0]")), 'granted', "taken again $_->[1]")
   foreach [ 1, 'for less' ], [ 2, 'for more' ], [ 3, 'with a bound for the first time' ];
 $s->query('SELECT zk_unlock_all()');
