@@ -56,6 +56,7 @@ work=$(mktemp -d)
 passed=0	# of a combination
 failures=0
 failed=no
+tested=	# the commit and the date, in a row
 
 # Installs the ZooKeeper server of another release, with what it needs; all
 # other packages stay those of the first one.
@@ -82,6 +83,13 @@ make_ready() {
 	in_chroot /zklock/src/dev/setup.sh
 }
 
+# The commit of the sources, which may have changed since
+tested_commit() {
+	local -a git=(git -c safe.directory='*' -C "$here/..")
+	"${git[@]}" rev-parse --short HEAD 2>/dev/null || return 0
+	"${git[@]}" diff --quiet HEAD -- src sql || echo "and changes"
+}
+
 version_of() {
 	# shellcheck disable=SC2016
 	in_chroot dpkg-query -W -f '${Version}\n' "$1" 2>/dev/null | sed 's/^[0-9]*://; s/[-+].*//'
@@ -105,6 +113,7 @@ run_tests() {
 	fi
 	failures=$((failures + bad))
 	if [ "$bad" != 0 ]; then
+		keep_logs
 		sed -n '/ FAILED /p; /^---- /,$p' "$log"
 		failed=yes
 	fi
@@ -146,14 +155,14 @@ run_combination() {
 		say "$combination: cannot be made ready"
 		tail -n 10 "$work/log"
 		close_chroot
-		write_row "| $combination | not ready | | | | ${only:-everything} | 0 | 1 |"
+		write_row "| $combination | not ready | | | | ${only:-everything} | 0 | 1 | $tested |"
 		failed=yes
 		return
 	fi
 	run_all_tests
 	write_row "| $combination | $(version_of "postgresql-$(server_there)") | \
 $(version_of zookeeper) | $(in_chroot gcc -dumpfullversion) | $(version_of python3) | ${only:-everything} | \
-$passed | $failures |"
+$passed | $failures | $tested |"
 	close_chroot
 }
 
@@ -182,6 +191,7 @@ main() {
 	[ -z "$missing" ] || die "there is no $missing"
 	run_user=root
 	clean_up_at_exit
+	tested="$(tested_commit | paste -s -d " ") | $(date +%F)"
 	if [ $only_newest = yes ]; then
 		run_newest
 	else
