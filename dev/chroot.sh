@@ -5,7 +5,8 @@
 # uses, and kept in $chroots.  A script works in a copy of it, which is removed
 # with all that was mounted there.  Downloaded packages are kept, too.
 #
-# ZKLOCK_APT_CONF has lines for apt.conf there, such as a proxy.
+# ZKLOCK_APT_CONF has lines for apt.conf there, such as a proxy.  ZKLOCK_LOGS is a folder
+# where a script that fails, or is interrupted, leaves the logs of tests there.
 
 chroots=${ZKLOCK_CHROOTS:-/var/cache/zklock}
 chroot=	# the copy
@@ -107,6 +108,18 @@ install_in_chroot() {
 		install --no-install-recommends "$@"
 }
 
+# Copies the logs of tests and of their servers to where they outlive the copy.
+keep_logs() {
+	local folder kept
+	[ -n "$chroot" ] && [ -n "${ZKLOCK_LOGS:-}" ] || return 0
+	for folder in "$chroot"/tmp/zklock-test*/{log,tmp_check/log}; do
+		[ -d "$folder" ] || continue
+		kept=$ZKLOCK_LOGS/${chroot##*/}/${folder#"$chroot"/tmp/}
+		mkdir -p "$kept"
+		cp -R "$folder/." "$kept/"
+	done
+}
+
 # Ends what still runs in the copy, and removes it.  A mount that a process still
 # uses is out of the way at once, and ends with it.
 close_chroot() {
@@ -133,6 +146,7 @@ clean_up() {
 	trap - EXIT
 	trap '' INT TERM
 	set +e
+	[ "$status" = 0 ] || keep_logs
 	close_chroot
 	rm -rf "${work:?}"
 	exit "$status"
