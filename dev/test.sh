@@ -5,9 +5,9 @@
 #	dev/test.sh full                that, and what needs more: procedures of the
 #	                                documents, analysis of the code, packages,
 #	                                containers, TLS, Prometheus, Patroni, valgrind
-#	dev/test.sh LAYER               one of format includes unit sim makefile regress
-#	                                isolation tap chaos tools package containers
-#	                                tls monitoring patroni valgrind
+#	dev/test.sh LAYER               one of format includes workflows unit sim makefile
+#	                                regress isolation tap chaos tools package release
+#	                                containers tls monitoring patroni valgrind
 #	dev/test.sh tap 020 031         TAP files whose names start so
 #	dev/test.sh unit queue          unit programs whose names start so
 #	dev/test.sh regress once        SQL tests of these names
@@ -36,8 +36,8 @@ fi
 full_files=(230_moving 231_credentials 232_backups 233_operations 245_deadlock_storm
 	248_run_crowd 254_pg_cron)
 left_out=()
-all="format includes unit sim makefile chaos tap regress isolation"
-full_only="tools package containers tls monitoring patroni valgrind"	# each is skipped if what it needs is not there
+all="format includes workflows unit sim makefile chaos tap regress isolation"
+full_only="tools package release containers tls monitoring patroni valgrind"	# each is skipped if what it needs is not there
 case "${1:-all}" in
 all)
 	layers=$all
@@ -315,6 +315,18 @@ test_package() {
 	run_tap package "$here/.." "$here/package.sh"
 }
 
+# What .github/ has for the project's host, and what a release is checked for
+test_workflows() {
+	run_tap workflows "$work/src" perl test/workflows.pl
+}
+
+# The steps of the workflow of a release that can run here; as root.
+test_release() {
+	say "release: running"
+	run_with=in_directory
+	run_tap release "$here/.." "$here/release.sh"
+}
+
 test_containers() {
 	say "containers: running"
 	run_with=in_directory
@@ -336,7 +348,7 @@ lacks() {
 			command -v $program >/dev/null || echo $program
 		done | head -n 1
 		;;
-	package | containers) "$here/$1.sh" --lacks ;;
+	package | release | containers) "$here/$1.sh" --lacks ;;
 	monitoring)
 		for program in prometheus promtool prometheus-postgres-exporter; do
 			command -v $program >/dev/null || echo $program
@@ -490,7 +502,7 @@ slots_of() {
 add_layer() {
 	local name
 	case $1 in
-	format | includes | unit | sim | makefile | tools | package | containers) add_job patient 1 "test_$1" ;;
+	format | includes | workflows | unit | sim | makefile | tools | package | release | containers) add_job patient 1 "test_$1" ;;
 	regress | isolation | monitoring | patroni) add_job servers 1 "test_$1" ;;
 	chaos) add_job servers $heavy test_chaos ;;
 	tap)

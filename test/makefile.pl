@@ -13,6 +13,7 @@ use File::Find;
 use JSON::PP;
 use Test::More;
 
+use PgxnMeta;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 
@@ -216,9 +217,34 @@ like(slurp_file("$clean/debian/changelog"),
 	qr/\Azklock \(\Q$version\E-/, 'and the Debian package');
 like(slurp_file("$clean/rpm/zklock.spec"),
 	qr/^Version:\s+\Q$version\E$/m, 'and the RPM package');
-ok($meta->{resources}{$_}, "META.json has a $_")
-  foreach qw(homepage repository bugtracker);
 is($meta->{release_status}, 'stable', 'PGXN shows it to everybody');
+is(join("\n", PgxnMeta::errors($meta)), '', 'PGXN takes it');
+
+# What PGXN would refuse is seen.
+my %wrong = (
+	'name is no term' => sub { $_[0]{name} = 'z k' },
+	'version is no version' => sub { $_[0]{version} = '1.0' },
+	'license is no license' => sub { $_[0]{license} = 'postgres' },
+	'maintainer is missing' => sub { delete $_[0]{maintainer} },
+	'maintainer is empty' => sub { $_[0]{maintainer} = [] },
+	'release_status is no status' => sub { $_[0]{release_status} = 'done' },
+	'licence is unknown' => sub { $_[0]{licence} = 'mit' },
+	'tags is no tag' => sub { push @{ $_[0]{tags} }, 'a/b' },
+	'provides is empty' => sub { $_[0]{provides} = {} },
+	'provides/zklock/version is missing' => sub { delete $_[0]{provides}{zklock}{version} },
+	'prereqs/runtime/needs is unknown' => sub { $_[0]{prereqs}{runtime}{needs} = {} },
+	'prereqs/runtime/requires/PostgreSQL is no versions' =>
+	  sub { $_[0]{prereqs}{runtime}{requires}{PostgreSQL} = '15+' },
+	'resources/homepage is no url' => sub { $_[0]{resources}{homepage} = 'zklock' },
+	'resources/bugtracker is no map' => sub { $_[0]{resources}{bugtracker} = 'me' },
+	'meta-spec/version is missing' => sub { delete $_[0]{'meta-spec'}{version} });
+foreach my $error (sort keys %wrong)
+{
+	my $copy = decode_json(slurp_file("$clean/META.json"));
+
+	$wrong{$error}->($copy);
+	is(join("\n", PgxnMeta::errors($copy)), "META.json/$error", "META.json: $error");
+}
 
 # debian/control is what pg_buildext makes of control.in, for some versions.
 my @servers =
@@ -246,7 +272,10 @@ SKIP:
 		[ grep { m{^[^/]*/(META\.json|Makefile|src/module\.c)$} } sort @files ],
 		[ map { "zklock-$version/$_" } qw(META.json Makefile src/module.c) ],
 		'with the sources');
-	ok(-s "$dir/other/zklock-$version.zip", 'and as PGXN takes it');
+	ok(IPC::Run::run([ $^X, "$clean/test/pgxn.pl", "$dir/other/zklock-$version.zip" ],
+			'>&', \my $pgxn),
+		'and as PGXN takes it')
+	  or diag $pgxn;
 }
 
 done_testing();
