@@ -172,8 +172,11 @@ prepare_perl() {
 }
 
 # Builds and installs the extension into that copy; make's output goes to
-# $work/build.log.
+# $work/build.log.  ZKLOCK_CC is another compiler than that of PostgreSQL, some of whose
+# flags it may not know.
 build_and_install() {
+	[ -z "${ZKLOCK_CC:-}" ] ||
+		set -- "$@" "CC=$ZKLOCK_CC" 'PROFILE=-Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-ignored-attributes'
 	as_user "$work/src" make -j "$(nproc)" PG_CONFIG="$PG_CONFIG" "$@" all install \
 		>"$work/build.log" 2>&1 && return 0
 	tail -n 40 "$work/build.log" >&2

@@ -14,9 +14,10 @@
 #	dev/test.sh --keep tap 020      keeps the work directory and reuses it, so
 #	                                that only the changed files are compiled
 #
-# Installs missing packages first (ZKLOCK_SETUP=no: does not).  The system's
-# PostgreSQL is not touched: see lib.sh.  The last line says "N passed, N
-# failed"; the exit status is 0 only if nothing failed and each layer ran.
+# Installs missing packages first (ZKLOCK_SETUP=no: does not).  ZKLOCK_CC is another
+# compiler than that of PostgreSQL.  The system's PostgreSQL is not touched: see
+# lib.sh.  The last line says "N passed, N failed"; the exit status is 0 only if nothing
+# failed and each layer ran.
 #
 # Tests with servers run side by side, in as many slots as ZKLOCK_TEST_SLOTS
 # says (three for each processor); a heavy one takes several.  What needs no

@@ -136,6 +136,9 @@ foreach my $wanted ([ postgresql => '16' ], [ postgresql => '19' ], [ compiler =
 	my ($name, $value) = @$wanted;
 	ok((grep { ($_->{$name} // '') eq $value } @rows), "matrix has $value");
 }
+my $settings = $workflow{matrix}{jobs}{test}{env};
+like($settings->{PG_CONFIG}, qr/matrix\.postgresql/, 'matrix: and takes that PostgreSQL');
+like($settings->{ZKLOCK_CC}, qr/matrix\.compiler/, 'matrix: and that compiler');
 my $packages = $workflow{release}{jobs}{packages};
 is($packages->{env}{PG_SUPPORTED_VERSIONS}, '15 16 17 18', 'release: packages for 15 to 18');
 is(scalar(@{ $_->{strategy}{matrix}{runner} }), 2, 'release: for two architectures')
