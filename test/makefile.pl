@@ -272,10 +272,10 @@ SKIP:
 		[ grep { m{^[^/]*/(META\.json|Makefile|src/module\.c)$} } sort @files ],
 		[ map { "zklock-$version/$_" } qw(META.json Makefile src/module.c) ],
 		'with the sources');
-	ok(IPC::Run::run([ $^X, "$clean/test/pgxn.pl", "$dir/other/zklock-$version.zip" ],
-			'>&', \my $pgxn),
+	ok(IPC::Run::run(
+			[ $^X, "$clean/test/pgxn.pl", "$dir/other/zklock-$version.zip" ], '>&', \$said),
 		'and as PGXN takes it')
-	  or diag $pgxn;
+	  or diag $said;
 }
 
 done_testing();
