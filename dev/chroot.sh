@@ -120,13 +120,21 @@ keep_logs() {
 	done
 }
 
+# The processes that run in the copy
+processes_there() {
+	local process
+	for process in /proc/[0-9]*; do
+		[ "$(readlink "$process/root")" != "$chroot" ] || echo "${process#/proc/}"
+	done
+}
+
 # Ends what still runs in the copy, and removes it.  A mount that a process still
 # uses is out of the way at once, and ends with it.
 close_chroot() {
 	local process folder
 	[ -n "$chroot" ] || return 0
-	for process in /proc/[0-9]*; do
-		[ "$(readlink "$process/root")" != "$chroot" ] || kill -KILL "${process#/proc/}" || true
+	for process in $(processes_there); do
+		kill -KILL "$process" || true
 	done
 	for folder in var/cache/apt/archives dev/shm proc; do
 		! mountpoint -q "$chroot/$folder" || umount --lazy "$chroot/$folder" || return

@@ -258,7 +258,7 @@ story() {
 
 main() {
 	local server
-	[ "${ZKLOCK_SETUP:-yes}" = no ] || [ $installed = yes ] || "$here/setup.sh"
+	[ "${ZKLOCK_SETUP:-yes}" = no ] || [ $installed = yes ] || "$here/setup.sh" demo
 	choose_user
 	make_work_dir demo
 	trap stop_all EXIT

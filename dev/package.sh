@@ -10,7 +10,8 @@
 # installed into a clean copy of the release, see chroot.sh, where the tests of
 # debian/tests run: SQL on a running server, and dev/demo.sh.  The RPM is installed
 # there, too, over Debian's PostgreSQL and without looking at what it requires, and
-# dev/demo.sh runs.  As root; "dev/setup.sh package" installs what it needs.
+# dev/demo.sh runs.  In another copy, dev/demo.sh installs what it needs, and no server of
+# the system starts.  As root; "dev/setup.sh package" installs what it needs.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -88,6 +89,16 @@ hardened() {
 		grep -q 'Type: *DYN' "$work/elf" || die "$program is not position-independent"
 		grep -q BIND_NOW "$work/elf" || die "$program is not bound at its start"
 	done
+}
+
+# In both packages
+examples_are_there() {
+	local package
+	for package in "$sources"/debian/postgresql-*-zklock; do
+		[ -e "$package/usr/share/doc/${package##*/}/examples/python/mails.py" ]
+		[ -d "$package/usr/share/doc/${package##*/}/examples/monitoring" ]
+	done
+	rpm -qlp "$work"/rpm/RPMS/*/*.rpm | grep '/examples/python/mails.py'
 }
 
 # The major version of this machine's PostgreSQL, for which the RPM is
@@ -177,6 +188,24 @@ remove_rpm() {
 	! find "$chroot/usr" -name '*zklock*' | grep . || die "something is left"
 }
 
+# In a system that lets packages start servers, and create clusters
+run_demo_from_sources() {
+	local conf=$chroot/etc/postgresql-common/createcluster.conf tries=0
+	rm -f "$chroot/usr/sbin/policy-rc.d" "$conf"
+	cp -a "$sources" "$chroot/demo"
+	in_chroot /demo/dev/setup.sh demo
+	in_chroot env ZKLOCK_SETUP=no /demo/dev/demo.sh
+	[ ! -e "$chroot/usr/sbin/policy-rc.d" ]
+	! grep '^ *create_main_cluster = false' "$conf" || die "it stays behind"
+	[ -z "$(in_chroot pg_lsclusters --no-header)" ]
+	# What the demo leaves behind ends soon: it removes files.
+	until [ -z "$(processes_there)" ]; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 300 ] || die "still there: $(processes_there | xargs ps -o args= -p)"
+		sleep 0.2
+	done
+}
+
 main() {
 	local missing
 	missing=$(lacks | paste -s -d ,)
@@ -193,6 +222,7 @@ main() {
 	step "the session program is hardened" hardened
 	step "lintian is content" run_lintian
 	step "the RPM is built" build_rpm
+	step "the examples are in both" examples_are_there
 	open_chroot "$(this_release)" >"$work/log" 2>&1 || die "no folder with a release: $(tail -n 5 "$work/log")"
 	step "they can be installed" install_packages
 	step "their SQL tests succeed on a running server" run_test installcheck postgres
@@ -201,6 +231,9 @@ main() {
 	step "the RPM can be installed" install_rpm
 	step "the demo runs from it" run_test demo root
 	step "and it can be removed" remove_rpm
+	close_chroot
+	open_chroot "$(this_release)" >"$work/log" 2>&1 || die "no folder with a release: $(tail -n 5 "$work/log")"
+	step "the demo installs what it needs, and runs" run_demo_from_sources
 	echo "1..$number"
 }
 
