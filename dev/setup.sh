@@ -154,7 +154,7 @@ allow_cluster() {
 		as_root mv $original $cluster_conf
 		return
 	fi
-	as_root rm -f $cluster_conf
+	as_root rm -f $cluster_conf $cluster_conf.ucf-dist
 	original=/usr/share/postgresql-common/${cluster_conf##*/}
 	[ ! -e "$original" ] || as_root cp "$original" $cluster_conf
 }
