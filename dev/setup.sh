@@ -136,7 +136,7 @@ version=$(postgres_version)
 
 cluster_conf=/etc/postgresql-common/createcluster.conf
 policy=/usr/sbin/policy-rc.d
-services=(pgbouncer prometheus prometheus-postgres-exporter patroni etcd)
+services=(pgbouncer prometheus prometheus-postgres-exporter patroni etcd-server)	# packages
 undo=()	# functions
 
 # A package of PostgreSQL would create a database cluster.
@@ -180,13 +180,14 @@ disable_servers() {
 	local service
 	command -v systemctl >/dev/null || return 0
 	for service in "${new_services[@]}"; do
-		! installed "$service" || as_root systemctl --quiet disable "$service" 2>/dev/null || true
+		! installed "$service" || as_root systemctl --quiet disable "${service%-server}" 2>/dev/null || true
 	done
 }
 
 undo_all() {
 	local status=$? function
 	trap - EXIT
+	set +e
 	for function in "${undo[@]}"; do
 		$function
 	done
