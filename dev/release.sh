@@ -54,9 +54,14 @@ for step in workflow["jobs"][sys.argv[2]]["steps"]:
     sys.stdout.write("".join(text + "\0" for text in texts))' "$workflow" "$1"
 }
 
-# The sources, as a commit of their own
+# What is committed, with its history; without a tag, the sources as one commit
 check_out() {
 	rm -rf "$chroot/project" "$work/src"
+	if [ -n "$tag" ]; then
+		git -c safe.directory='*' clone -q --no-hardlinks "$here/.." "$chroot/project"
+		chown -R root: "$chroot/project"
+		return
+	fi
 	copy_sources "$(dirname "$here")"
 	mv "$work/src" "$chroot/project"
 	chown -R root: "$chroot/project"
