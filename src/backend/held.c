@@ -160,27 +160,19 @@ zkl_held_release_lock(const ZklTarget *lock, ZklLockMode mode)
 	if (hold->count == 1 || !zkl_hold_is_good(hold, &error))
 		return zkl_held_release(hold);
 	known = zkl_commit_check_release(hold);
-	hold->count--;
-	zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
+	zkl_hold_uncount(hold);
 	if (!known)
 		warn_lapsed(zkl_text_for_client(hold->name));
 	return known;
 }
 
 void
-zkl_held_abandon(const ZklTarget *lock)
+zkl_held_abandon(const ZklTarget *lock, ZklLockMode mode, ZklLifetime lifetime)
 {
-	ZklHold    *hold = zkl_hold_find(lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+	ZklHold    *hold = zkl_hold_find(lock, mode, lifetime);
 
-	if (hold == NULL)
-		return;
-	if (hold->count == 1)
-	{
-		zkl_hold_end(hold);
-		return;
-	}
-	hold->count--;
-	zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
+	if (hold != NULL)
+		zkl_hold_uncount(hold);
 }
 
 void

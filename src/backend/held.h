@@ -22,10 +22,11 @@ extern bool zkl_held_release_lock(const ZklTarget *lock, ZklLockMode mode);
 extern bool zkl_held_release(ZklHold *hold);
 
 /*
- * After an error in the call that took it: one exclusive hold of session lifetime counts
- * once less, or ends.  Cannot fail.
+ * For the call that took it, if that comes to nothing: the hold counts once less, or
+ * ends.  Cannot fail.
  */
-extern void zkl_held_abandon(const ZklTarget *lock);
+extern void zkl_held_abandon(const ZklTarget *lock, ZklLockMode mode,
+							 ZklLifetime lifetime);
 
 /*
  * Releases all locks of session lifetime whose names in UTF-8 begin so, however often

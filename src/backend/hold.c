@@ -286,6 +286,20 @@ zkl_hold_end(ZklHold *hold)
 }
 
 void
+zkl_hold_uncount(ZklHold *hold)
+{
+	if (hold->count == 1)
+	{
+		zkl_hold_end(hold);
+		return;
+	}
+	hold->count--;
+	if (hold->scope != NULL)
+		hold->scope->count--;
+	zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
+}
+
+void
 zkl_hold_end_all(ZklLifetime lifetime)
 {
 	dlist_mutable_iter iter;

@@ -133,6 +133,12 @@ extern void zkl_hold_open(ZklHold *hold);
 /* Counts an open hold once more.  Cannot fail. */
 extern void zkl_hold_again(ZklHold *hold);
 
+/*
+ * Counts a hold once less, in the current subtransaction, or ends it if that was the last
+ * time.  Cannot fail.
+ */
+extern void zkl_hold_uncount(ZklHold *hold);
+
 extern void zkl_hold_drop_prepared(ZklHold **holds, int n);
 
 /* Gives the lock up, and drops the hold.  Cannot fail. */

@@ -285,11 +285,11 @@ run_locked(const Run *run)
 		if (ran)
 			(void) zkl_held_release_lock(&run->lock, ZKL_EXCLUSIVE);
 		else
-			zkl_held_abandon(&run->lock);
+			zkl_held_abandon(&run->lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
 	}
 	PG_CATCH();
 	{
-		zkl_held_abandon(&run->lock);
+		zkl_held_abandon(&run->lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

@@ -1,6 +1,7 @@
 # Extension zklock_advisory: its functions answer and warn as PostgreSQL's own, in
-# random histories of three sessions; they lock on all servers; and no role gets
-# PostgreSQL's own by mistake.
+# random histories of three sessions, one of which may call PostgreSQL's own; they lock on
+# all servers, and behind that with PostgreSQL's own locks; and no role gets those alone
+# by mistake.
 
 use strict;
 use warnings;
@@ -8,15 +9,16 @@ use utf8;
 
 use Test::More;
 
+use DeadlockTest;
 use ZklockTest;
 
-my $test = ZklockTest->new;
+my $test = ZklockTest->new(conf => $deadlock_conf);
 my ($one, $two) = $test->nodes;
 my $odd = 'Straße 1/%';
 foreach my $node ($one, $two)
 {
-	$node->safe_psql('postgres', qq(CREATE DATABASE "$odd"; CREATE ROLE migrator LOGIN));
-	$node->safe_psql($_, 'CREATE EXTENSION zklock_advisory CASCADE') foreach 'postgres', $odd;
+	$node->safe_psql('postgres', qq(CREATE DATABASE "$odd"; CREATE DATABASE theirs; CREATE ROLE migrator LOGIN));
+	$node->safe_psql($_, 'CREATE EXTENSION zklock_advisory CASCADE') foreach 'postgres', 'theirs', $odd;
 }
 
 # ---- random histories ----
@@ -32,9 +34,11 @@ my @functions = (
 	('pg_advisory_unlock', 'pg_advisory_unlock_shared') x 2);
 my @others = ('COMMIT', 'ROLLBACK', ('SAVEPOINT s', 'ROLLBACK TO s') x 2, 'RELEASE s', 'SELECT 1/0');
 
-# Two of each: the first calls PostgreSQL's functions, the second ours.
-my @pairs =
-  map { [ $test->session($one, options => '-c lock_timeout=1ms'), $test->session($one) ] } 1 .. 3;
+# Two of each: the first calls PostgreSQL's functions, in a database of its own, the
+# second ours.
+my @pairs = map {
+	[ $test->session($one, dbname => 'theirs', options => '-c lock_timeout=1ms'), $test->session($one) ]
+} 1 .. 3;
 
 sub answer
 {
@@ -46,14 +50,16 @@ sub answer
 	  map { "$_->{sqlstate} $_->{message}" } @{ $answer->{notices} };
 }
 
-# A random statement: what PostgreSQL's session gets, and what ours
+# A random statement: what PostgreSQL's session gets, and what ours, which may be a plain
+# one in every second history
 sub statement
 {
-	my ($in_transaction) = @_;
+	my ($in_transaction, $is_plain) = @_;
 	my $call = rand() < 0.04 ? 'pg_advisory_unlock_all()' :
 	  $functions[ rand @functions ] . '(' . $keys[ rand() < 0.6 ? 0 : rand @keys ] . ')';
 
-	return ("SELECT pg_catalog.$call", "SELECT zk_advisory.$call") if rand() < 0.7;
+	return ("SELECT pg_catalog.$call", 'SELECT ' . ($is_plain ? 'pg_catalog' : 'zk_advisory') . ".$call")
+	  if rand() < 0.7;
 	return (($others[ rand @others ]) x 2) if $in_transaction;
 	return ((rand() < 0.1 ? 'DISCARD ALL' : 'BEGIN') x 2);
 }
@@ -65,7 +71,7 @@ foreach my $history (1 .. 1000)
 	foreach (1 .. 20)
 	{
 		my $i = int rand @pairs;
-		my ($theirs, $ours) = statement($in_transaction[$i]);
+		my ($theirs, $ours) = statement($in_transaction[$i], $history % 2 && $i == 2);
 		$in_transaction[$i] = $theirs eq 'BEGIN'
 		  || ($in_transaction[$i] && $theirs !~ /^(COMMIT|ROLLBACK)$/);
 		my $expected = answer($pairs[$i][0], $theirs);
@@ -95,6 +101,124 @@ cmp_ok($seen{$_} // 0, '>', 10, "they have shown $_")
 
 $_->close foreach map { @$_ } @pairs;
 
+# ---- the local lock behind it ----
+
+my $ours = $test->session($one);
+my $plain = $test->session($one);
+my $far = $test->session($two);
+my $local = "SELECT mode, classid, objid, objsubid FROM pg_locks WHERE locktype = 'advisory' AND pid = ";
+my $paths = 'SELECT path FROM zk_locks ORDER BY path';
+
+# Whether the other server gets the lock, which it then releases
+sub is_free
+{
+	my ($key) = @_;
+	my $got = $far->query("SELECT zk_advisory.pg_try_advisory_lock($key)") eq 't';
+
+	$far->query("SELECT zk_advisory.pg_advisory_unlock($key)") if $got;
+	return $got;
+}
+
+sub waits_locally
+{
+	my ($session) = @_;
+
+	return $test->look_until($one, 'SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $session->pid,
+		'Lock', 'it waits for the local lock');
+}
+
+foreach (
+	[ 'pg_advisory_lock(7)', 'ExclusiveLock|0|7|1' ],
+	[ 'pg_try_advisory_lock_shared(-1)', 'ShareLock|4294967295|4294967295|1' ],
+	[ 'pg_advisory_xact_lock(1, -2)', 'ExclusiveLock|1|4294967294|2' ])
+{
+	$ours->query("BEGIN; SELECT zk_advisory.$_->[0]");
+	is($test->look($one, $local . $ours->pid), $_->[1], "$_->[0]: in pg_locks");
+	$ours->query('COMMIT; SELECT zk_advisory.pg_advisory_unlock_all()');
+	is($test->look($one, $local . $ours->pid), '', "$_->[0]: and gone");
+}
+
+$plain->query('SELECT pg_advisory_lock(7)');
+foreach my $kind ('', '_xact')
+{
+	$ours->query("BEGIN; SELECT zk_advisory.pg_advisory_xact_lock(6)");
+	is($ours->query("SELECT zk_advisory.pg_try_advisory${kind}_lock(7)"),
+		'f', "$kind: a try is denied by a plain caller");
+	ok(wait_for(sub { is_free(7) }, 'the distributed lock'), "$kind: and the distributed lock goes back");
+	is($ours->error("SET LOCAL lock_timeout = '50ms'; SAVEPOINT s; SELECT zk_advisory.pg_advisory${kind}_lock(7)"),
+		'55P03', "$kind: a wait ends by lock_timeout");
+	is($ours->query('ROLLBACK TO s; SHOW lock_timeout'), '50ms', "$kind: the setting is as before");
+	ok(wait_for(sub { is_free(7) }, 'the distributed lock'), "$kind: the distributed lock goes back");
+	is($test->look($one, $paths), '/advisory/postgres/6', "$kind: what it held before stays");
+	$ours->query('ROLLBACK');
+	ok($test->look_until($one, $paths, '', 'nothing is held'), "$kind: until the end");
+}
+
+# Both waits have one limit.
+$far->query('SELECT zk_advisory.pg_advisory_lock(7)');
+$ours->query("SET lock_timeout = '1h'");
+$test->enqueue($ours, 'SELECT zk_advisory.pg_advisory_lock(7)', '/advisory/postgres/7');
+$far->query('SELECT zk_advisory.pg_advisory_unlock(7)');
+waits_locally($ours);
+$plain->query('SELECT pg_advisory_unlock(7)');
+is($ours->sqlstate, '', 'it gets both');
+is($ours->query('SHOW lock_timeout'), '1h', 'the setting is as before');
+is($plain->query('SELECT pg_try_advisory_lock(7)'), 'f', 'a plain caller is excluded');
+is($ours->query('SELECT zk_advisory.pg_advisory_unlock(7)'), 't', 'it releases both');
+is($plain->query('SELECT pg_try_advisory_lock(7)'), 't', 'then the plain caller gets it');
+
+# A cancel, and a loss, during the wait for the local one
+$ours->query('RESET lock_timeout');
+$ours->send('SELECT zk_advisory.pg_advisory_lock(7)');
+waits_locally($ours);
+$ours->cancel;
+is($ours->sqlstate, '57014', 'a wait is cancelled');
+ok(wait_for(sub { is_free(7) }, 'the distributed lock'), 'the distributed lock goes back');
+$ours->send('SELECT zk_advisory.pg_advisory_lock(7)');
+waits_locally($ours);
+$far->query("SELECT zk_break_lock('/advisory/postgres/7')");
+is($ours->sqlstate, '40001', 'a lock that is lost during the wait for the local one');
+$plain->query('SELECT pg_advisory_unlock(7)');
+is($test->look($one, $local . $ours->pid), '', 'leaves no local one');
+is($ours->error('SELECT zk_advisory.pg_advisory_lock(7)'), '', 'it can be taken again');
+
+# A loss leaves the local lock, until it is released.
+foreach my $release ('SELECT zk_advisory.pg_advisory_unlock(7)', 'DISCARD ALL')
+{
+	$ours->query('SELECT zk_advisory.pg_advisory_lock(7), zk_advisory.pg_advisory_lock(7)');
+	$far->query("SELECT zk_break_lock('/advisory/postgres/7')");
+	is($plain->query('SELECT pg_try_advisory_lock(7)'), 'f', 'a lost lock: the local one stays');
+	ok(is_free(7), 'the other server has it meanwhile');
+	$ours->query($release);
+	is($plain->query('SELECT pg_try_advisory_lock(7)'), 't', "$release: it goes");
+	$plain->query('SELECT pg_advisory_unlock(7)');
+}
+
+# A savepoint takes both back; a hold from before it stays.
+$ours->query('BEGIN; SELECT zk_advisory.pg_advisory_xact_lock(1); SAVEPOINT s');
+$ours->query('SELECT zk_advisory.pg_advisory_xact_lock(1), zk_advisory.pg_advisory_xact_lock_shared(2)');
+$ours->query('ROLLBACK TO s');
+is($test->look($one, $local . $ours->pid), 'ExclusiveLock|0|1|1', 'a savepoint: the local lock');
+ok($test->look_until($one, $paths, '/advisory/postgres/1', 'the distributed locks'), 'and the distributed one');
+$ours->query('COMMIT');
+
+# O waits for the lock of S's, S for W's local one, W for O's lock.
+# S has its lock before O asks for it.
+foreach my $way (grep { "@$_" !~ /2.*0/ } ways(0 .. 2))
+{
+	my $name = 'a deadlock through a local lock, ' . join ' ', @$way;
+	$far->query("BEGIN; SELECT zk_xact_lock('/m/o')");
+	$plain->query('BEGIN; SELECT pg_advisory_xact_lock(9)');
+	$ours->query('BEGIN');
+	my @begin = (
+		sub { $ours->send('SELECT zk_advisory.pg_advisory_xact_lock(9)'); waits_locally($ours) },
+		sub { $test->enqueue($plain, "SELECT zk_xact_lock('/m/o')", '/m/o') },
+		sub { $test->enqueue($far, 'SELECT zk_advisory.pg_advisory_xact_lock(9)', '/advisory/postgres/9') });
+	$begin[$_]->() foreach @$way;
+	is(one_victim($test, [ $ours, $plain, $far ], $name)->{session}, $plain, "$name: its waiter");
+}
+$_->close foreach $ours, $plain, $far;
+
 # ---- names ----
 
 my $path = 'zk_advisory, pg_catalog, "$user", public';
@@ -108,6 +232,7 @@ is($other->query('SELECT zk_advisory.pg_try_advisory_lock(7)'), 'f', 'the other 
 is($other->query('SELECT zk_advisory.pg_try_advisory_lock_shared(-1, 2)'), 't', 'but shares the other');
 is($other->query("SELECT zk_try_lock('/advisory/postgres/7')"), 'f', 'zk_try_lock has the same lock');
 is($other->query('SELECT pg_try_advisory_lock(7)'), 't', "without it: PostgreSQL's own");
+$other->query('SELECT pg_advisory_unlock(7)');
 $s->query("SELECT zk_lock('/advisory/x'), zk_lock('/advisory/postgress/7')");
 is($s->error('SELECT pg_advisory_unlock_all()'), '', 'unlock_all');
 ok($test->look_until($one, $held, "/advisory/postgress/7\n/advisory/x"),
@@ -135,7 +260,7 @@ is($test->look($one, $held), '/app/one/Stra%C3%9Fe%201%2F%25/7', 'another prefix
 
 my $migrator = $test->session($one, user => 'migrator', options => '-c search_path=' . $path =~ s/ /\\ /gr);
 is($migrator->error('SELECT pg_advisory_lock(9)'), '42501', 'without rights: an error');
-is($migrator->query("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"),
+is($migrator->query("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"),
 	0, "and not PostgreSQL's own lock");
 is($migrator->error("SET zklock.advisory_prefix = '/x'"), '42501', 'only a superuser sets the prefix');
 my $root = $test->session($one);
