@@ -14,6 +14,7 @@
 #	dev/setup.sh containers	for "dev/test.sh containers", too: podman, buildah
 #	dev/setup.sh monitoring	for "dev/test.sh monitoring", too: Prometheus
 #	dev/setup.sh patroni  for "dev/test.sh patroni", too: Patroni
+#	dev/setup.sh sqitch   for one case of the test of migration tools, too
 #
 # Several of these words may be given.
 set -euo pipefail
@@ -89,6 +90,7 @@ for purpose; do
 		common_if_known+=(etcd-server etcd-client golang-go golang-etcd-server-dev)
 		;;
 	patroni) common+=(patroni) ;;
+	sqitch) common+=(sqitch) ;;
 	tools) common+=(clang-tidy git valgrind) ;;
 	fuzz)
 		common+=(clang)
@@ -97,7 +99,7 @@ for purpose; do
 	package) common+=(build-essential debhelper lintian postgresql-server-dev-all rpm) ;;
 	containers) common+=(podman buildah docker-compose) ;;
 	monitoring) common+=(prometheus prometheus-postgres-exporter) ;;
-	*) die "usage: dev/setup.sh [demo|bench|tools|fuzz|package|containers|monitoring|patroni] ..." ;;
+	*) die "usage: dev/setup.sh [demo|bench|tools|fuzz|package|containers|monitoring|patroni|sqitch] ..." ;;
 	esac
 done
 

@@ -154,7 +154,39 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION pg_advisory_unlock_all() IS
 'release all locks that these functions obtained for the session';
 
+-- Names everything with its schema: the caller's search_path is what it looks at.
+CREATE FUNCTION "check"()
+RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS $$
+DECLARE
+	called pg_catalog.text;
+BEGIN
+	SELECT pg_catalog.format('%s.%s(%s)', found.pronamespace::pg_catalog.regnamespace,
+			found.proname, pg_catalog.pg_get_function_identity_arguments(found.oid))
+		INTO called
+		FROM pg_catalog.pg_proc ours
+		JOIN pg_catalog.pg_proc found
+			ON found.proname OPERATOR(pg_catalog.=) ours.proname
+			AND found.proargtypes OPERATOR(pg_catalog.=) ours.proargtypes
+			AND pg_catalog.pg_function_is_visible(found.oid)
+		WHERE ours.pronamespace OPERATOR(pg_catalog.=) '@extschema@'::pg_catalog.regnamespace
+			AND ours.proname OPERATOR(pg_catalog.~~) 'pg%'
+			AND found.oid OPERATOR(pg_catalog.<>) ours.oid
+		ORDER BY ours.proname LIMIT 1;
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = pg_catalog.format('role "%s" calls %s, which locks on this server only',
+				current_user, called),
+			HINT = 'Set "search_path" to "$user", public, @extschema@, pg_catalog.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION "check"() IS
+'raise an error unless search_path leads to these functions';
+
 -- A role without EXECUTE gets an error.  Without USAGE of the schema it would get
 -- PostgreSQL's own functions, which lock on one server only.
 GRANT USAGE ON SCHEMA @extschema@ TO PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA @extschema@ FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION "check"() TO PUBLIC;
