@@ -7,8 +7,8 @@ PG_CONFIG ?= pg_config
 sources := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 files = $(patsubst $(sources)/%,%,$(sort $(wildcard $(addprefix $(sources)/,$(1)))))
 
-EXTENSION = zklock zklock_advisory
-DATA = $(call files,sql/zklock--*.sql sql/zklock_advisory--*.sql)
+EXTENSION = zklock zklock_advisory zklock_fence
+DATA = $(call files,$(EXTENSION:%=sql/%--*.sql))
 DOCS = CHANGELOG.md $(call files,docs/*.md)
 PGFILEDESC = "zklock - distributed locks through ZooKeeper"
 

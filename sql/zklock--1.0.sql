@@ -1286,6 +1286,19 @@ COMMENT ON FUNCTION zk_revoke(text, name, text) IS
 -- Fences: what refuses stale fencing tokens.  The rows are the user's, and can be read by
 -- everybody, so that the owner of a database can dump it.
 --
+DO $$
+DECLARE
+	other regprocedure := (SELECT oid FROM pg_proc
+		WHERE proname = 'zk_fence' AND proargtypes = '25 20' LIMIT 1);
+BEGIN
+	IF other IS NOT NULL THEN
+		RAISE duplicate_function USING
+			MESSAGE = format('there are fences in this database: function %s', other),
+			HINT = 'Extension "zklock" has the same functions as "zklock_fence".  Save the rows of zk_fences, drop that extension, and create "zklock".';
+	END IF;
+END
+$$;
+
 CREATE TABLE zk_fences (
 	name text COLLATE "C" PRIMARY KEY,
 	token bigint NOT NULL,

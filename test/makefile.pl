@@ -146,7 +146,7 @@ my $lib = "$root" . pg_config('--pkglibdir');
 my $doc = "$root" . pg_config('--docdir') . '/extension/zklock';
 ok(make("$dir/other", '-f', "$clean/Makefile", 'install', "DESTDIR=$root"),
 	'it installs');
-ok(-s "$share/$_.control", "the control file of $_") foreach 'zklock', 'zklock_advisory';
+ok(-s "$share/$_.control", "the control file of $_") foreach 'zklock', 'zklock_advisory', 'zklock_fence';
 my @scripts = map { s{.*/}{}r } glob "$clean/sql/zklock*--*.sql";
 ok(-s "$share/$_", $_) foreach @scripts;
 ok(-x "$lib/zklock.so", 'the library');
@@ -155,7 +155,7 @@ ok(-x "$root" . pg_config('--bindir') . '/zklock-run', 'the program that runs ot
 my @pages = map { s{.*/}{}r } glob "$clean/docs/*.md";
 ok(-s "$doc/$_", "docs/$_") foreach 'CHANGELOG.md', @pages;
 is(scalar(my @installed = tree($root)),
-	6 + @scripts + @pages, 'and nothing else');
+	7 + @scripts + @pages, 'and nothing else');
 ok(make("$dir/other", '-f', "$clean/Makefile", 'uninstall', "DESTDIR=$root"),
 	'it uninstalls');
 is(join(' ', tree($root)), '', 'everything');
@@ -204,8 +204,15 @@ my $meta = decode_json(slurp_file("$clean/META.json"));
 my $version = $meta->{version};
 my ($default) =
   slurp_file("$clean/zklock.control") =~ /^default_version = '(.*)'$/m;
-ok(-e "$clean/$meta->{provides}{zklock}{$_}", "META.json: $_ exists")
-  foreach qw(file docfile);
+foreach my $extension (sort keys %{ $meta->{provides} })
+{
+	ok(-e "$clean/$meta->{provides}{$extension}{$_}", "META.json: $extension: $_ exists")
+	  foreach qw(file docfile);
+}
+is_deeply(
+	[ sort keys %{ $meta->{provides} } ],
+	[ map { m{([^/]*)\.control$} } sort glob "$clean/*.control" ],
+	'META.json: all extensions');
 is($meta->{provides}{zklock}{file},
 	"sql/zklock--$default.sql", 'it names the script of the default version');
 like(slurp_file("$clean/src/wire/version.h"),

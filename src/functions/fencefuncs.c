@@ -9,6 +9,10 @@
  *
  * Must not know what a token is for, nor who holds a lock.
  *
+ * Where no library can be loaded, sql/zklock_fence--1.0.sql has the same functions in SQL.
+ * There a function runs either as its caller or as its owner; here rights by prefix are
+ * the caller's, and the rows the owner's.
+ *
  * The caller has no right to the table, so the statements run as its owner, as those
  * of foreign keys do (ri_PerformCheck in ri_triggers.c).  They name everything with its
  * schema.
