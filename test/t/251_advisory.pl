@@ -154,7 +154,7 @@ foreach my $kind ('', '_xact')
 	ok($test->look_until($one, $paths, '', 'nothing is held'), "$kind: until the end");
 }
 
-# Both waits have one limit.
+# The wait for the local lock comes behind the other one; the setting is as before.
 $far->query('SELECT zk_advisory.pg_advisory_lock(7)');
 $ours->query("SET lock_timeout = '1h'");
 $test->enqueue($ours, 'SELECT zk_advisory.pg_advisory_lock(7)', '/advisory/postgres/7');
@@ -166,6 +166,24 @@ is($ours->query('SHOW lock_timeout'), '1h', 'the setting is as before');
 is($plain->query('SELECT pg_try_advisory_lock(7)'), 'f', 'a plain caller is excluded');
 is($ours->query('SELECT zk_advisory.pg_advisory_unlock(7)'), 't', 'it releases both');
 is($plain->query('SELECT pg_try_advisory_lock(7)'), 't', 'then the plain caller gets it');
+
+# Both waits have one limit: it ends before that of another session, which began to wait
+# for the local lock later than our call, but earlier than that came to the local lock.
+my $later = $test->session($one);
+$_->query("SET lock_timeout = '5s'") foreach $ours, $later;
+$far->query('SELECT zk_advisory.pg_advisory_lock(7)');
+$test->enqueue($ours, 'SELECT zk_advisory.pg_advisory_lock(7)', '/advisory/postgres/7');
+$test->look_until($one,
+	"SELECT clock_timestamp() - query_start > '2.5s' FROM pg_stat_activity WHERE pid = " . $ours->pid,
+	't', 'half of its time');
+$later->send('SELECT pg_advisory_lock(7)');
+waits_locally($later);
+$far->query('SELECT zk_advisory.pg_advisory_unlock(7)');
+waits_locally($ours);
+is($ours->sqlstate, '55P03', 'the time in the queue counts');
+ok($later->busy, 'so it ends before one that waits for the local lock for longer');
+is($later->sqlstate, '55P03', 'which ends, too');
+$later->close;
 
 # A cancel, and a loss, during the wait for the local one
 $ours->query('RESET lock_timeout');
