@@ -106,7 +106,7 @@ are_some_unused(void)
 
 		if (state == ZKL_SLOT_CACHED ||
 			(state == ZKL_SLOT_RELEASED && zkl_slots[i].s_keep_until == 0 &&
-			 zkl_slots[i].s_lost_until == 0))
+			 zkl_slots[i].s_lost_until == 0 && !zkl_slots[i].s_record.stays))
 			return true;
 	}
 	return false;

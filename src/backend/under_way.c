@@ -292,7 +292,8 @@ count_of_role(Oid roleid)
 		ZklSlotState state = zkl_slot_peek(i);
 
 		n += state > ZKL_SLOT_CLAIMED && state != ZKL_SLOT_CACHED &&
-			(state != ZKL_SLOT_RELEASED || slot->s_keep_until != 0 || slot->s_lost_until != 0) &&
+			(state != ZKL_SLOT_RELEASED || slot->s_keep_until != 0 || slot->s_lost_until != 0 ||
+			 slot->s_record.stays) &&
 			slot->s_request.roleid == roleid;
 	}
 	return n;

@@ -69,11 +69,4 @@ zkl_askers_set_over(ZklRequest *r)
 	r->askers.over = true;
 }
 
-/* r's node belongs to the heir from now on. */
-static inline void
-zkl_askers_hand_on(const ZklRequest *r, ZklRequest *heir)
-{
-	heir->askers = r->askers;
-}
-
 #endif							/* ZKL_CORE_ASKERS_H */

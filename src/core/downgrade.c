@@ -33,12 +33,10 @@ zkl_downgrade_pending(const ZklRequest *r)
 void
 zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 {
-	const ZklRequest *leaning = zkl_siblings_heir(r);
-
-	if (r->node.state != ZKL_NODE_EXISTS || r->node.mode != ZKL_EXCLUSIVE ||
-		r->mode != ZKL_SHARED || zkl_downgrade_is_on(r) ||
+	if (!zkl_siblings_stays(r) || r->node.state != ZKL_NODE_EXISTS ||
+		r->node.mode != ZKL_EXCLUSIVE || zkl_downgrade_is_on(r) ||
 		r->broken || !zkl_dialect_shares(r->lock->dialect) ||
-		(leaning != NULL && leaning->mode == ZKL_EXCLUSIVE))
+		zkl_siblings_leaning(r)->mode == ZKL_EXCLUSIVE)
 		return;
 	zkl_write_pend(m, &r->downgrade.write, &zkl_downgrade_change, ZKL_RANK_CHANGE);
 }
@@ -51,17 +49,10 @@ zkl_downgrade_give_up(ZklRequest *r)
 }
 
 void
-zkl_downgrade_pass_on(ZklRequest *r, ZklRequest *heir)
+zkl_downgrade_node_gone(ZklRequest *r)
 {
 	r->downgrade.either = false;
-	if (heir == NULL)
-	{
-		zkl_downgrade_end(r);
-		return;
-	}
-	zkl_write_hand_on(&r->downgrade.write, &heir->downgrade.write);
-	if (zkl_downgrade_pending(heir))
-		zkl_look_stop(heir);
+	zkl_downgrade_end(r);
 }
 
 void

@@ -11,19 +11,16 @@
 extern const ZklWriter zkl_downgrade_change;
 
 /*
- * If a shared hold owns an exclusive node, and no exclusive hold of its owner
- * leans on that node: requests a downgrade.  Does nothing in dialects without
- * shared locks.
+ * If a hold with an exclusive node only stays for others, and none of them is exclusive:
+ * requests a downgrade.  Does nothing in dialects without shared locks.
  */
 extern void zkl_downgrade_want(ZklManager *m, ZklRequest *r);
 
 /* Drops a downgrade that was not sent yet: an operator breaks the lock. */
 extern void zkl_downgrade_give_up(ZklRequest *r);
 
-/*
- * Another hold of the same owner takes over the node; NULL: the node is gone.
- */
-extern void zkl_downgrade_pass_on(ZklRequest *r, ZklRequest *heir);
+/* The node is gone, or nothing leans on it. */
+extern void zkl_downgrade_node_gone(ZklRequest *r);
 
 /* Whether a downgrade is wanted, or was sent */
 static inline bool

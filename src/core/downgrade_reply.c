@@ -15,6 +15,7 @@
 #include "core/node.h"
 #include "core/request.h"
 #include "core/rewrite.h"
+#include "core/siblings.h"
 #include "core/write.h"
 
 /* The node's name is known again. */
@@ -45,7 +46,7 @@ zkl_downgrade_reply_settle(ZklManager *m, ZklRequest *r, bool done)
 		zkl_look_forget(m, r);
 		zkl_lock_downgrade(r->lock, r);
 		zkl_rewrite_forget(r);
-		zkl_node_record(m, r);
+		zkl_node_record_all(m, r);
 	}
 	else if (done)
 		zkl_node_set_shared(r);
@@ -101,7 +102,7 @@ fill_change(ZklManager *m, ZklWrite *w, ZklMultiOp *ops, ZklForm *form)
 
 	(void) form;
 	ZKL_ASSERT(r->node.state == ZKL_NODE_EXISTS);
-	ZKL_ASSERT(r->node.mode == ZKL_EXCLUSIVE && r->mode == ZKL_SHARED);
+	ZKL_ASSERT(r->node.mode == ZKL_EXCLUSIVE && zkl_siblings_stays(r));
 	zkl_look_stop(r);
 	memcpy(data, r->node.data, r->node.data_length);
 

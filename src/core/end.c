@@ -10,6 +10,7 @@
 #include "core/hooks.h"
 #include "core/keep.h"
 #include "core/request.h"
+#include "core/siblings.h"
 #include "core/words.h"
 
 /* r is kept: nobody waits for its owner because of that lock. */
@@ -38,7 +39,8 @@ zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)
 		zkl_keep_leave(m, r);
 	else if (r->demand == ZKL_DEMAND_UNUSED)
 		zkl_actions_add(m, ZKL_ACTION_FREE)->request = request;
-	else if (r->demand == ZKL_DEMAND_GRANTED && end->keep_until > m->now)
+	else if (r->demand == ZKL_DEMAND_GRANTED && end->keep_until > m->now &&
+			 !zkl_siblings_stays(r))
 	{
 		if (zkl_keep_is_on(r))
 			zkl_keep_change(m, r, end->keep_until);
@@ -54,7 +56,8 @@ zkl_end_overdue(ZklManager *m, uint32_t request)
 {
 	ZklRequest *r = &m->requests.all[request];
 
-	if (r->demand != ZKL_DEMAND_GRANTED || zkl_keep_is_on(r))
+	if (r->demand != ZKL_DEMAND_GRANTED || zkl_keep_is_on(r) ||
+		zkl_siblings_stays(r))
 		return;
 	zkl_request_answered(m, r);
 }

@@ -25,6 +25,12 @@ kept(const ZklLink *link)
 	return zkl_container(ZklRequest, keep.link, link);
 }
 
+static bool
+is_without_holder(const ZklRequest *r)
+{
+	return zkl_keep_is_on(r) || zkl_siblings_stays(r);
+}
+
 bool
 zkl_keep_has_any(const ZklRequest *r)
 {
@@ -75,32 +81,18 @@ zkl_keep_change(ZklManager *m, ZklRequest *r, int64_t until)
 	place(m, r, until);
 }
 
+/*
+ * If r's owner has only requests without a holder left on the lock, they belong to
+ * no owner from now on.  The holder of "leaving" leaves it; NULL: there is no such.
+ */
 static void
-disown(ZklManager *m, ZklRequest *r)
-{
-	if (zkl_siblings_disown(r))
-		zkl_node_record(m, r);
-}
-
-void
-zkl_keep_leave(ZklManager *m, ZklRequest *r)
-{
-	if (r->demand != ZKL_DEMAND_GRANTED || r->ring.next != r)
-		return;
-	disown(m, r);
-	ZKL_HOOKS(m, unheld, r);
-}
-
-void
-zkl_keep_disown(ZklManager *m, ZklRequest *r)
+disown(ZklManager *m, ZklRequest *r, const ZklRequest *leaving)
 {
 	ZklRequest *s = r;
 
-	if (zkl_list_empty(&m->kept) || ZKL_MUTANT(KEPT_FOR_ITS_OWNER))
-		return;
 	do
 	{
-		if (!zkl_keep_is_on(s) &&
+		if (s != leaving && !is_without_holder(s) &&
 			(s->demand == ZKL_DEMAND_WAITING ||
 			 (s->demand == ZKL_DEMAND_GRANTED && !s->broken)))
 			return;
@@ -109,10 +101,27 @@ zkl_keep_disown(ZklManager *m, ZklRequest *r)
 
 	do
 	{
-		if (zkl_keep_is_on(s))
-			disown(m, s);
+		if ((s == leaving || is_without_holder(s)) && zkl_siblings_disown(s))
+		{
+			zkl_node_record(m, s);
+			ZKL_HOOKS(m, unheld, s);
+		}
 		s = s->ring.next;
 	} while (s != r);
+}
+
+void
+zkl_keep_leave(ZklManager *m, ZklRequest *r)
+{
+	if (r->demand == ZKL_DEMAND_GRANTED && !zkl_siblings_stays(r))
+		disown(m, r, r);
+}
+
+void
+zkl_keep_disown(ZklManager *m, ZklRequest *r)
+{
+	if (!zkl_list_empty(&m->kept) && !ZKL_MUTANT(KEPT_FOR_ITS_OWNER))
+		disown(m, r, NULL);
 }
 
 ZklRequest *

@@ -17,7 +17,8 @@
  *
  * A request is UNUSED again (action FREE) when its demand is RELEASED and its
  * node is NONE.  A granted request whose owner already held the lock has no
- * node of its own; "cover" is the one whose node it shares.
+ * node of its own; "cover" is the one whose node it shares.  When its holder lets go,
+ * that one stays GRANTED until none shares its node; see siblings.c.
  */
 #ifndef ZKL_CORE_LOCK_STATE_H
 #define ZKL_CORE_LOCK_STATE_H
@@ -118,6 +119,9 @@ typedef struct ZklRing
 	ZklRequest *next;
 	ZklRequest *prev;
 	ZklRequest *cover;			/* a hold whose node this one shares */
+	ZklDemandState then;		/* GRANTED, but it only stays for those that
+								 * lean on its node: what its demand becomes
+								 * without them; else UNUSED */
 	ZklLink		by_owner;		/* in m->owners, whatever the request does */
 } ZklRing;
 
@@ -148,8 +152,8 @@ typedef struct ZklAsked
 typedef struct ZklNode
 {
 	ZklNodeState state;
-	ZklLockMode mode;			/* wider than the request's in a node taken
-								 * over */
+	ZklLockMode mode;			/* narrower than the request's after a
+								 * downgrade */
 	ZklUuid		uuid;
 	ZklSeq		seq;			/* -1: not known */
 	uint32_t	index;			/* in its batch */

@@ -12,6 +12,7 @@
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/reads.h"
+#include "core/siblings.h"
 
 void
 zkl_look_init_all(ZklManager *m)
@@ -164,27 +165,6 @@ zkl_look_forget(ZklManager *m, ZklRequest *r)
 }
 
 /*
- * The answer to a look under way will go to r.  So did any request to give up
- * the lock that the heir has not been told of: the heir looks for itself.
- */
-void
-zkl_look_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
-{
-	set_watch(m, heir, r->look.watch);
-	heir->look.placed_at = r->look.placed_at;
-	if (zkl_list_linked(&r->look.unseen))
-		zkl_look_unseen(m, heir, r->look.unseen_since);
-	heir->look.verified = r->look.verified;
-	if (zkl_list_linked(&r->look.unwatched))
-		zkl_list_insert_after(&heir->look.unwatched, &r->look.unwatched);
-	else if (r->look.watch == ZKL_WATCH_SENT ||
-			 r->asked.zxid != heir->asked.zxid)
-		zkl_look_again(m, heir);
-	zkl_look_stop(r);
-	set_watch(m, r, ZKL_WATCH_NONE);
-}
-
-/*
  * If an operator marks a node, the delete follows T later.  If the mark comes
  * before the watch is set, and the worker is held up before it has looked,
  * only the lease keeps the holder from going on.
@@ -277,6 +257,14 @@ zkl_look_mark_granted(ZklManager *m, ZklRequest *r)
 	r->asked.early = false;
 }
 
+/* What came to lean on r since r was asked has not been told of that. */
+void
+zkl_look_mark_stays(ZklManager *m, ZklRequest *r)
+{
+	if (r->asked.zxid != 0 && r->look.watch == ZKL_WATCH_ARMED)
+		zkl_look_again(m, r);
+}
+
 /*
  * The client that asks takes the first in the queue for the holder; this
  * server may not have granted it yet.
@@ -294,7 +282,7 @@ zkl_look_mark_request_release(ZklManager *m, ZklRequest *r, int64_t zxid,
 	do
 	{
 		if ((s == r || s->ring.cover == r) && s->asked.zxid != zxid &&
-			!zkl_keep_is_on(s))
+			!zkl_keep_is_on(s) && !zkl_siblings_stays(s))
 		{
 			ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_RELEASE_REQUEST);
 

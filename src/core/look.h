@@ -76,6 +76,9 @@ extern bool zkl_look_mark_breaks(const ZklRequest *r, const ZklReply *reply);
 /* r gets another node, which bears no mark. */
 extern void zkl_look_mark_new_node(ZklRequest *r);
 
+/* r stays for those that lean on it: they are told what only its holder was told. */
+extern void zkl_look_mark_stays(ZklManager *m, ZklRequest *r);
+
 /* r has been granted: heeds a mark that came while it waited. */
 extern void zkl_look_mark_granted(ZklManager *m, ZklRequest *r);
 

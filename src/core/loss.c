@@ -12,6 +12,7 @@
 #include "core/loss.h"
 #include "core/node.h"
 #include "core/request.h"
+#include "core/siblings.h"
 
 static void
 tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
@@ -36,7 +37,7 @@ zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure)
 		if (s == r || s->ring.cover == r)
 		{
 			/* Whoever keeps it, its host, has yet to release it. */
-			if (zkl_keep_is_on(s) || !s->broken)
+			if (zkl_keep_is_on(s) || (!s->broken && !zkl_siblings_stays(s)))
 				tell_loss(m, s, failure);
 			zkl_keep_end(s);
 			zkl_request_lost(m, s);
@@ -58,7 +59,8 @@ zkl_loss_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 	{
 		if ((s == r || s->ring.cover == r) && !s->broken)
 		{
-			tell_loss(m, s, failure);
+			if (!zkl_siblings_stays(s))
+				tell_loss(m, s, failure);
 			zkl_request_set_broken(s);
 		}
 		s = s->ring.next;

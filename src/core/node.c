@@ -120,18 +120,34 @@ zkl_node_bytes(const ZklRequest *r)
 void
 zkl_node_record(ZklManager *m, const ZklRequest *r)
 {
+	const ZklRequest *cover = r->ring.cover;
+	const ZklRequest *shown = cover != NULL && zkl_siblings_stays(cover) ? cover : r;
 	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_RECORD);
 	ZklRecord  *record = &action->record;
 
 	action->request = r->id;
-	record->sent = zkl_node_was_sent(r);
+	record->sent = zkl_node_was_sent(shown) && !zkl_siblings_stays(r);
+	record->stays = zkl_siblings_stays(r);
 	record->going = r->node.again;
 	record->disowned = zkl_siblings_are_nobodys(r->ring.owner);
 	record->generation = m->session.generation;
-	record->index = r->node.index;
-	record->mode = r->node.mode;
-	record->uuid = r->node.uuid;
-	record->seq = r->node.seq;
+	record->index = shown->node.index;
+	record->mode = shown->node.mode;
+	record->uuid = shown->node.uuid;
+	record->seq = shown->node.seq;
+}
+
+void
+zkl_node_record_all(ZklManager *m, const ZklRequest *r)
+{
+	const ZklRequest *s = r;
+
+	do
+	{
+		if (s == r || s->ring.cover == r)
+			zkl_node_record(m, s);
+		s = s->ring.next;
+	} while (s != r);
 }
 
 static void
@@ -207,24 +223,6 @@ zkl_node_gone(ZklRequest *r)
 	zkl_write_drop(&r->node.write);
 	zkl_list_remove(&r->node.by_uuid);
 	r->node.state = ZKL_NODE_NONE;
-}
-
-void
-zkl_node_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
-{
-	ZKL_ASSERT(r->node.state == ZKL_NODE_EXISTS && heir->node.state == ZKL_NODE_NONE);
-	ZKL_ASSERT(heir->demand == ZKL_DEMAND_GRANTED && heir->lock == r->lock);
-	heir->node.uuid = r->node.uuid;
-	heir->node.mode = r->node.mode;
-	heir->node.version = r->node.version;
-	heir->node.seq = r->node.seq;
-	heir->node.index = r->node.index;
-	heir->node.czxid = r->node.czxid;
-	heir->node.alone = r->node.alone;
-	heir->node.seen = r->node.seen;
-	heir->node.state = r->node.state;
-	zkl_node_gone(r);
-	enter(m, heir);
 }
 
 /* ---- directories that are missing, and are made ahead of a create ---- */

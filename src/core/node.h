@@ -34,8 +34,12 @@ extern char *zkl_node_path_as(ZklManager *m, const ZklRequest *r,
 /* About how many bytes an operation on it takes, at most */
 extern size_t zkl_node_bytes(const ZklRequest *r);
 
-/* Has the host record the request and its node as they are now. */
+/*
+ * Has the host record the request and its node as they are now.  In place of one that
+ * stays for others, these show its node; the second function records it and them.
+ */
 extern void zkl_node_record(ZklManager *m, const ZklRequest *r);
+extern void zkl_node_record_all(ZklManager *m, const ZklRequest *r);
 
 /* The mode that r's node is good for: a downgrade has begun, or is done. */
 static inline ZklLockMode
@@ -61,9 +65,6 @@ extern void zkl_node_delete_held(ZklRequest *r);
 
 /* Any -> NONE */
 extern void zkl_node_gone(ZklRequest *r);
-
-/* r's node belongs to the heir from now on. */
-extern void zkl_node_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir);
 
 /* NEW -> EXISTS */
 extern void zkl_node_exists(ZklRequest *r, ZklSeq seq, int64_t czxid);

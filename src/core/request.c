@@ -114,24 +114,6 @@ give_slot_back(ZklManager *m, ZklRequest *r)
 
 /* ---- ends ---- */
 
-/* The node of r goes on as the node of another hold of the same owner. */
-static void
-hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
-{
-	zkl_node_hand_on(m, r, heir);
-	zkl_look_hand_on(m, r, heir);
-	zkl_askers_hand_on(r, heir);
-	heir->worded = r->worded;
-	zkl_siblings_follow(r, heir);
-	zkl_lock_dequeue(m, r->lock, r);
-	zkl_lock_enqueue(m, r->lock, heir);
-	zkl_node_record(m, heir);
-	zkl_downgrade_pass_on(r, heir);
-	if (r->broken)
-		zkl_loss_break(m, heir, ZKL_FAILURE_BROKEN);
-	zkl_downgrade_want(m, heir);
-}
-
 /* r waits no longer: what it wanted to be told meanwhile is over. */
 static void
 stop_waiting(ZklRequest *r)
@@ -145,16 +127,11 @@ stop_waiting(ZklRequest *r)
 	r->together = false;
 }
 
-/*
- * The demand of r ends: WAITING or GRANTED -> "demand".  Its node goes on
- * with another hold of the owner, or is deleted.
- */
+/* The demand of r ends, and with it its node: WAITING or GRANTED -> "demand". */
 static void
 end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 {
 	ZklLock    *lock = r->lock;
-	ZklRequest *cover = r->ring.cover;
-	ZklRequest *heir;
 	bool		overdue = r->demand == ZKL_DEMAND_GRANTED &&
 	demand == ZKL_DEMAND_ANSWERED;
 	bool		word = false;
@@ -163,12 +140,9 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 		lock->queue.nheld > 0 && demand == ZKL_DEMAND_RELEASED)
 		return;
 	ZKL_ASSERT(r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED);
-	ZKL_ASSERT(m->requests.nlive > 0);
+	ZKL_ASSERT(m->requests.nlive > 0 && zkl_siblings_leaning(r) == NULL);
 	m->requests.nlive--;
 	stop_waiting(r);
-	heir = r->node.state == ZKL_NODE_EXISTS ? zkl_siblings_heir(r) : NULL;
-	if (heir != NULL)
-		zkl_rewrite_hand_on(m, r, heir);
 	zkl_cache_forget(m, r);
 	zkl_siblings_lean(r, NULL);
 	switch (r->node.state)
@@ -181,40 +155,69 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 				zkl_node_gone(r);
 			break;
 		case ZKL_NODE_EXISTS:
-			if (heir != NULL)
-				hand_node_on(m, r, heir);
+			word = zkl_words_may_be_said(m, r);
+			zkl_lock_dequeue(m, lock, r);
+			zkl_look_stop(r);
+			if (zkl_downgrade_pending(r))
+				zkl_node_delete_held(r);
 			else
 			{
-				word = zkl_words_may_be_said(m, r);
-				zkl_lock_dequeue(m, lock, r);
-				zkl_look_stop(r);
-				if (zkl_downgrade_pending(r))
-					zkl_node_delete_held(r);
-				else
-				{
-					zkl_downgrade_pass_on(r, NULL);
-					zkl_batches_pace_delete(m, r);
-				}
-				if (ZKL_MUTANT(CANCEL_FORGETS_NODE) &&
-					r->demand == ZKL_DEMAND_WAITING)
-					zkl_request_gone(m, r);
+				zkl_downgrade_node_gone(r);
+				zkl_batches_pace_delete(m, r);
 			}
+			if (ZKL_MUTANT(CANCEL_FORGETS_NODE) &&
+				r->demand == ZKL_DEMAND_WAITING)
+				zkl_request_gone(m, r);
 			break;
 		default:
 			break;
 	}
 	r->demand = demand;
-	if (cover != NULL)
-		zkl_downgrade_want(m, cover);
 	if (demand == ZKL_DEMAND_ANSWERED)
 		zkl_keep_disown(m, r);
 
-	/* Its slot stays, and does not show the heir's znode. */
+	/* Its slot stays, and shows the cover's znode no longer. */
 	if (overdue)
 		zkl_node_record(m, r);
 	if (word)
 		zkl_words_say(m, r);
 	zkl_lock_touch(m, lock);
+}
+
+/* One that leaned on r does so no longer. */
+static void
+lean_less(ZklManager *m, ZklRequest *r)
+{
+	ZklDemandState demand = r->ring.then;
+
+	if (zkl_siblings_leaning(r) != NULL)
+	{
+		zkl_downgrade_want(m, r);
+		return;
+	}
+	zkl_siblings_stay(r, ZKL_DEMAND_UNUSED);
+	zkl_node_record(m, r);
+	end_demand(m, r, demand);
+}
+
+/* Its holder lets go of r, which stays if others lean on its node. */
+static void
+let_go(ZklManager *m, ZklRequest *r, ZklDemandState demand)
+{
+	ZklRequest *cover = r->ring.cover;
+
+	if (zkl_siblings_leaning(r) != NULL)
+	{
+		zkl_siblings_stay(r, demand);
+		zkl_node_record_all(m, r);
+		zkl_look_mark_stays(m, r);
+		zkl_downgrade_want(m, r);
+		zkl_keep_disown(m, r);
+		return;
+	}
+	end_demand(m, r, demand);
+	if (cover != NULL && zkl_siblings_stays(cover))
+		lean_less(m, cover);
 }
 
 void
@@ -346,6 +349,7 @@ zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
 	ZKL_ASSERT(cover->node.state == ZKL_NODE_EXISTS && cover->lock == r->lock);
 	ZKL_ASSERT(r->node.state == ZKL_NODE_NONE);
 	zkl_siblings_lean(r, cover);
+	cover->guard |= r->guard;
 	r->token = cover->token;
 	zkl_node_record(m, r);
 	tell_grant(m, r);
@@ -415,7 +419,8 @@ zkl_request_lost(ZklManager *m, ZklRequest *r)
 	ZKL_ASSERT(!zkl_keep_is_on(r));
 	zkl_siblings_lean(r, NULL);
 	zkl_cache_forget(m, r);
-	r->demand = ZKL_DEMAND_ANSWERED;
+	r->demand = zkl_siblings_stays(r) ? r->ring.then : ZKL_DEMAND_ANSWERED;
+	zkl_siblings_stay(r, ZKL_DEMAND_UNUSED);
 	m->requests.nlive--;
 }
 
@@ -429,7 +434,7 @@ zkl_request_set_broken(ZklRequest *r)
 void
 zkl_request_answered(ZklManager *m, ZklRequest *r)
 {
-	end_demand(m, r, ZKL_DEMAND_ANSWERED);
+	let_go(m, r, ZKL_DEMAND_ANSWERED);
 }
 
 /* r has no place in the queue any more: what it was told of that is over. */
@@ -459,7 +464,7 @@ drop_node(ZklManager *m, ZklRequest *r)
 {
 	if (zkl_list_linked(&r->place.link))
 		leave_queue(m, r);
-	zkl_downgrade_pass_on(r, NULL);
+	zkl_downgrade_node_gone(r);
 	zkl_look_stop(r);
 	zkl_node_gone(r);
 	zkl_cache_forget(m, r);
@@ -477,6 +482,7 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 	{
 		zkl_loss_take(m, r, ZKL_FAILURE_NODE_DELETED);
 		zkl_keep_disown(m, r);
+		give_slot_back(m, r);
 	}
 	else if (r->demand == ZKL_DEMAND_WAITING)
 	{
@@ -497,7 +503,7 @@ zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED && r->ring.cover == NULL)
 		zkl_loss_take(m, r, ZKL_FAILURE_SESSION_EXPIRED);
-	else if (r->demand == ZKL_DEMAND_WAITING)
+	if (r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
 		give_slot_back(m, r);
@@ -519,10 +525,15 @@ zkl_request_release(ZklManager *m, ZklRequest *r)
 	ZklRequest *sibling = r->ring.next;
 
 	zkl_keep_end(r);
-	if (r->demand == ZKL_DEMAND_GRANTED)
-		zkl_cache_released(m, r);
-	if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
+	if (zkl_siblings_stays(r))
+		zkl_siblings_stay(r, ZKL_DEMAND_RELEASED);
+	else if (r->demand == ZKL_DEMAND_WAITING)
 		end_demand(m, r, ZKL_DEMAND_RELEASED);
+	else if (r->demand == ZKL_DEMAND_GRANTED)
+	{
+		zkl_cache_released(m, r);
+		let_go(m, r, ZKL_DEMAND_RELEASED);
+	}
 	else if (r->demand == ZKL_DEMAND_ANSWERED)
 		r->demand = ZKL_DEMAND_RELEASED;
 	give_slot_back(m, r);

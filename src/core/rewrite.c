@@ -111,16 +111,6 @@ zkl_rewrite_granted(ZklManager *m, ZklRequest *r)
 		want_late(m, r, m->now + (int64_t) m->session.timeout_ms * 1000 / 6);
 }
 
-/* A write of r's that is under way tells nothing of the heir. */
-void
-zkl_rewrite_hand_on(ZklManager *m, const ZklRequest *r, ZklRequest *heir)
-{
-	heir->rewrite.marked = r->rewrite.marked;
-	zkl_rewrite_unmark(m, heir);
-	if (r->rewrite.untold)
-		want_late(m, heir, r->rewrite.late ? r->rewrite.due : m->now);
-}
-
 void
 zkl_rewrite_forget(ZklRequest *r)
 {

@@ -21,13 +21,6 @@ extern void zkl_rewrite_unmark(ZklManager *m, ZklRequest *r);
 /* r, with a node of its own, has just been granted. */
 extern void zkl_rewrite_granted(ZklManager *m, ZklRequest *r);
 
-/*
- * r's node goes on as the heir's: what it says of r is to be written over.  The
- * caller forgets r next.
- */
-extern void zkl_rewrite_hand_on(ZklManager *m, const ZklRequest *r,
-								ZklRequest *heir);
-
 /* r's node is gone or about to go; or it was made with all that is known. */
 extern void zkl_rewrite_forget(ZklRequest *r);
 

@@ -6,6 +6,13 @@
  * covers it.
  * Runs in the worker (and in tests), takes no locks.  It must not know queues
  * and lists: request.c decides what becomes of a node.
+ *
+ * A znode stays with its request.  If others lean on it when its holder lets go, the
+ * request *stays* until none does: a hold without a holder, like a kept one.  Others may
+ * still come to lean on it; if none that does is exclusive, its node becomes a shared one.
+ * It is told nothing, and its slot is in use, but does not show the node: those of
+ * the requests that lean on it do.  As there is at least one for each that stays, an owner
+ * has at most twice as many slots as holds.
  */
 #include "core/memory.h"
 #include "core/node.h"
@@ -108,17 +115,10 @@ zkl_siblings_lean(ZklRequest *r, ZklRequest *cover)
 }
 
 void
-zkl_siblings_follow(ZklRequest *r, ZklRequest *heir)
+zkl_siblings_stay(ZklRequest *r, ZklDemandState demand)
 {
-	ZklRequest *s;
-
-	ZKL_ASSERT(heir->ring.cover == r);
-	heir->ring.cover = NULL;
-	for (s = r->ring.next; s != r; s = s->ring.next)
-	{
-		if (s->ring.cover == r)
-			s->ring.cover = heir;
-	}
+	ZKL_ASSERT(demand == ZKL_DEMAND_UNUSED || zkl_siblings_leaning(r) != NULL);
+	r->ring.then = demand;
 }
 
 ZklRequest *
@@ -167,19 +167,19 @@ zkl_siblings_upgraded(const ZklRequest *r)
 	return NULL;
 }
 
-ZklRequest *
-zkl_siblings_heir(const ZklRequest *r)
+const ZklRequest *
+zkl_siblings_leaning(const ZklRequest *r)
 {
-	ZklRequest *heir = NULL;
-	ZklRequest *s;
+	const ZklRequest *leaning = NULL;
+	const ZklRequest *s;
 
 	for (s = r->ring.next; s != r; s = s->ring.next)
 	{
-		if (s->ring.cover == r && s->demand == ZKL_DEMAND_GRANTED &&
-			(heir == NULL || s->mode == ZKL_EXCLUSIVE))
-			heir = s;
+		if (s->ring.cover == r &&
+			(leaning == NULL || s->mode == ZKL_EXCLUSIVE))
+			leaning = s;
 	}
-	return heir;
+	return leaning;
 }
 
 ZklRequest *

@@ -22,8 +22,18 @@ extern void zkl_siblings_leave(ZklRequest *r);
 /* r shares the node of another hold from now on, or no longer (NULL). */
 extern void zkl_siblings_lean(ZklRequest *r, ZklRequest *cover);
 
-/* Requests that share r's node share the heir's, which has its own. */
-extern void zkl_siblings_follow(ZklRequest *r, ZklRequest *heir);
+/*
+ * r's holder lets go, but r stays for those that lean on it; then its demand is to be this
+ * one.  UNUSED: it stays no longer.
+ */
+extern void zkl_siblings_stay(ZklRequest *r, ZklDemandState demand);
+
+/* Whether r, which is GRANTED, has no holder, and stays for others */
+static inline bool
+zkl_siblings_stays(const ZklRequest *r)
+{
+	return r->ring.then != ZKL_DEMAND_UNUSED;
+}
 
 /*
  * The earliest request of r's owner that has a node and holds the lock in a
@@ -38,7 +48,7 @@ extern bool zkl_siblings_any_broken(const ZklRequest *r);
 extern ZklRequest *zkl_siblings_upgraded(const ZklRequest *r);
 
 /* A hold that shares r's node, an exclusive one if there is one; or NULL */
-extern ZklRequest *zkl_siblings_heir(const ZklRequest *r);
+extern const ZklRequest *zkl_siblings_leaning(const ZklRequest *r);
 
 /* An owner's requests on all locks, the one behind "after"; NULL: the first, none */
 extern ZklRequest *zkl_siblings_owned(const ZklManager *m, uint64_t owner,

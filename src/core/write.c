@@ -89,21 +89,6 @@ zkl_write_go_alone(ZklManager *m, ZklWrite *w, const ZklWriter *by)
 }
 
 void
-zkl_write_hand_on(ZklWrite *w, ZklWrite *heir)
-{
-	ZKL_ASSERT(heir->place == ZKL_WRITE_NONE);
-	go_to(heir, w->place);
-	heir->rank = w->rank;
-	heir->by = w->by;
-	if (zkl_list_linked(&w->link))
-		zkl_list_insert_after(&heir->link, &w->link);
-	if (w->seat != NULL)
-		zkl_write_take_seat(heir, w->seat, w->seat->index);
-	w->seat = NULL;
-	go_to(w, ZKL_WRITE_NONE);
-}
-
-void
 zkl_write_settle(ZklManager *m, ZklWrite *w, const ZklOutcome *outcome)
 {
 	ZKL_ASSERT(w->place == ZKL_WRITE_BATCH || w->place == ZKL_WRITE_ALONE);

@@ -99,9 +99,6 @@ extern void zkl_write_unsettle(ZklWrite *w);
 extern void zkl_write_take_seat(ZklWrite *w, ZklSeat *seat, uint32_t index);
 extern void zkl_write_go_alone(ZklManager *m, ZklWrite *w, const ZklWriter *by);
 
-/* The place of w, and the outcome if it is being sent, are the heir's. */
-extern void zkl_write_hand_on(ZklWrite *w, ZklWrite *heir);
-
 /* What was sent has come to its end. */
 extern void zkl_write_settle(ZklManager *m, ZklWrite *w,
 							 const ZklOutcome *outcome);

@@ -45,6 +45,9 @@ copy_shown(int slotno, ZklSlot *slot)
 	zkl_slot_copy(slotno, slot);
 	if (slot->s_request.guard && slot->s_state != ZKL_SLOT_WAITING)
 		return false;
+	if (slot->s_record.stays && slot->s_state == ZKL_SLOT_RELEASED)
+		return false;			/* other rows show the hold that its znode is
+								 * for */
 	return slot->s_request.kind == ZKL_KIND_LOCK &&
 		zkl_row_slot_state(slot) != NULL;
 }

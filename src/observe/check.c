@@ -78,6 +78,13 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		 !zkl_siblings_may_share(r->ring.cover, r) ||
 		 r->ring.cover->lock != r->lock))
 		return "a hold is covered by what does not hold";
+	if (zkl_siblings_stays(r) &&
+		(r->demand != ZKL_DEMAND_GRANTED || zkl_keep_is_on(r) ||
+		 zkl_siblings_leaning(r) == NULL))
+		return "a hold stays for nobody";
+	if (zkl_downgrade_is_on(r) && r->node.state == ZKL_NODE_EXISTS &&
+		!zkl_siblings_stays(r))
+		return "a hold goes on as a shared one although its holder has it";
 	if (r->demand == ZKL_DEMAND_WAITING && r->node.state == ZKL_NODE_NONE &&
 		!r->timed_out)
 		return "a request waits without a node to be";

@@ -15,6 +15,7 @@
 #include "core/hooks.h"
 #include "core/keep.h"
 #include "core/node.h"
+#include "core/siblings.h"
 #include "observe/dump.h"
 #include "observe/line.h"
 #include "observe/trace.h"
@@ -248,6 +249,7 @@ dump_request(const ZklDump *d, const ZklRequest *r)
 	zkl_line_put(&line, "owner=%" PRId64, (int64_t) r->ring.owner);
 	if (r->ring.cover != NULL)
 		zkl_line_put(&line, "covered_by=%u", r->ring.cover->id);
+	zkl_line_if(&line, zkl_siblings_stays(r), "stays");
 	put_node(&line, r);
 	zkl_line_if(&line, r->token != 0, "token=%" PRId64, r->token);
 	zkl_line_if(&line, r->timed_out, "timed-out");

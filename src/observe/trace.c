@@ -63,6 +63,7 @@ put_record(ZklLine *line, const ZklRecord *record)
 	zkl_line_put(line, "generation=%u", record->generation);
 	zkl_line_if(line, record->going, "going");
 	zkl_line_if(line, record->disowned, "disowned");
+	zkl_line_if(line, record->stays, "stays");
 }
 
 const char *

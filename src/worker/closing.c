@@ -144,7 +144,7 @@ zkl_closing_let_go(void)
 		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
 			continue;
 		zkl_slot_copy(i, &slot);
-		if (is_promised(&slot) || zkl_from_slots_is_left(i))
+		if (is_promised(&slot) || zkl_from_slots_is_left(i) || slot.s_record.stays)
 			continue;
 		gone = false;
 		if (slot.s_state != ZKL_SLOT_RELEASED || slot.s_keep_until == 0)

@@ -90,6 +90,8 @@ typedef struct ZklRecord
 	bool		going;			/* it is to be deleted; another one follows */
 	bool		disowned;		/* kept, and it does not belong to its owner's
 								 * other requests */
+	bool		stays;			/* it was let go, but others have their hold
+								 * by its znode, and show that */
 	uint32_t	generation;		/* of the session of this znode, or of the one
 								 * that it shares */
 	uint32_t	index;			/* in its batch: part of the token */

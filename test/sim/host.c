@@ -289,8 +289,8 @@ is_only(const Host *h, const Slot *s)
 	{
 		const Slot *other = &h->slots[i];
 
-		if (other != s && other->state != SLOT_FREE && other->owner == s->owner &&
-			other->lock == s->lock)
+		if (other != s && other->state != SLOT_FREE && !other->record.stays &&
+			other->owner == s->owner && other->lock == s->lock)
 			return false;
 	}
 	return true;

@@ -296,6 +296,23 @@ is_stranger(Path *path, const Node *node)
 		path->node[HEAD].stat.czxid < node->stat.czxid;
 }
 
+/* Whether it shares the node of another hold, whose holder may have let go */
+static bool
+leans(const Host *h, const Slot *s)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		const Slot *other = &h->slots[i];
+
+		if (other->state != SLOT_FREE && other->record.stays && other->owner == s->owner &&
+			other->lock == s->lock && other->token == s->token)
+			return true;
+	}
+	return !s->record.sent;
+}
+
 /* It shares the node of another hold, and its fate. */
 static void
 check_cover(Host *h, int i)
@@ -377,10 +394,11 @@ oracle_grant(Host *h, int i)
 {
 	Slot	   *s = &h->slots[i];
 	const Session *session = session_find(h->worker.session.id);
+	bool		leaning = leans(h, s);
 
 	if (session == NULL || session->killed)
 		s->tampered = true;
-	if (!s->record.sent)
+	if (leaning)
 		check_cover(h, i);
 	else if (lease_is_over(h) && !h->interrupted)
 		broken("S1", "host %d slot %d was granted past the lease", h->id, i);
@@ -396,7 +414,7 @@ oracle_grant(Host *h, int i)
 	check_token(s);
 	check_overtaken(h, i);
 	oracle_promise_kept(s->lock, s->mode, h, s->owner);
-	if (s->record.sent)
+	if (!leaning)
 	{
 		check_node(h, i, false);
 		contender_grant(node_of(s));

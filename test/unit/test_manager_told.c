@@ -280,11 +280,11 @@ written_by_others(void)
 }
 
 /*
- * The node becomes a reader's, which has data of its own, or belongs to another hold
- * of the same session, which did not wait.
+ * Another hold of the same session leans on the node, which goes on to say how long
+ * the session has waited for the lock; as a reader's, too, which has data of its own.
  */
 static void
-goes_on_with_another_hold(void)
+stays_for_another_hold(void)
 {
 	ZklLockMode mode;
 
@@ -298,7 +298,7 @@ goes_on_with_another_hold(void)
 		world_release(w, r);
 		world_sleep(w, 5 * WORLD_BEAT);
 		CHECK(world_holds(w, other));
-		CHECK_INT(told(w, other), 0);
+		CHECK_INT(told(w, other), 3000);
 		CHECK_INT(version(w, other), mode == ZKL_EXCLUSIVE ? 1 : 0);
 		world_wind_up(w);
 	}
@@ -317,6 +317,6 @@ main(void)
 	RUN(refused);
 	RUN(told_by_another_write);
 	RUN(written_by_others);
-	RUN(goes_on_with_another_hold);
+	RUN(stays_for_another_hold);
 	return unit_finish();
 }

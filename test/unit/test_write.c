@@ -80,38 +80,6 @@ one_place(void)
 	}
 }
 
-/* An heir is where the other one was: in the order of its rank, too. */
-static void
-heirs(void)
-{
-	ZklManager *m = make();
-	ZklWrite	w[4] = {{0}};
-	ZklSeat		seat = {0};
-	int			i;
-
-	for (i = 0; i < 3; i++)
-		zkl_write_pend(m, &w[i], &writer, ZKL_RANK_CHANGE);
-	zkl_write_hand_on(&w[1], &w[3]);
-	check_pending(m, ZKL_RANK_CHANGE, w, "032");
-	CHECK_INT(w[1].place, ZKL_WRITE_NONE);
-	CHECK(w[3].by == &writer);
-
-	zkl_write_take_seat(&w[3], &seat, 5);
-	zkl_write_hand_on(&w[3], &w[1]);
-	CHECK(seat.write == &w[1] && w[3].seat == NULL);
-	CHECK_INT(seat.index, 5);
-	for (i = 0; i < 4; i++)
-		CHECK(zkl_write_is_in_place(&w[i]));
-
-	/* One that was refused: its heir is pending in the same rank later. */
-	zkl_write_stick(m, &w[1], &writer, ZKL_RANK_CHANGE);
-	zkl_write_hand_on(&w[1], &w[3]);
-	CHECK_INT(w[3].place, ZKL_WRITE_HELD);
-	zkl_write_retry(m);
-	check_pending(m, ZKL_RANK_CHANGE, w, "023");
-	check_pending(m, ZKL_RANK_DELETE, w, "");
-}
-
 /* What was refused waits once for all, from the first refusal on. */
 static void
 refused(void)
@@ -165,7 +133,6 @@ main(void)
 {
 	unit_start();
 	RUN(one_place);
-	RUN(heirs);
 	RUN(refused);
 	RUN(urgency);
 	return unit_finish();

@@ -19,6 +19,7 @@ check_record(const Slot *r, const ZklRecord *record)
 {
 	CHECK(r->state != SLOT_FREE);
 	CHECK(!record->disowned || r->state == SLOT_LOST || r->left || r->record.disowned ||
+		  record->stays ||
 		  (r->state == SLOT_RELEASED && (r->keep_until != 0 || r->kept_lost)));
 }
 

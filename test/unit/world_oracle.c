@@ -172,6 +172,23 @@ check_token(const World *w, const Slot *r)
 	}
 }
 
+/* Whether it leans on a hold that stays for it, and shows its node */
+static bool
+shows_anothers(const World *w, const Slot *r)
+{
+	uint32_t	i;
+
+	for (i = 0; i < w->config.max_requests; i++)
+	{
+		const Slot *s = &w->requests[i];
+
+		if (s->state != SLOT_FREE && s->record.stays && s->owner == r->owner &&
+			s->token == r->token && strcmp(s->name, r->name) == 0)
+			return true;
+	}
+	return false;
+}
+
 void
 world_check_grant(const World *w, const Slot *r)
 {
@@ -181,7 +198,7 @@ world_check_grant(const World *w, const Slot *r)
 	if (w->tampered)
 		return;
 	ahead = check_local_holds(w, r);
-	if (!r->record.sent)
+	if (!r->record.sent || shows_anothers(w, r))
 	{
 		CHECK_MSG(find_cover(w, r) != NULL, "granted %s with no cover",
 				  r->name);
@@ -277,9 +294,11 @@ world_check(const World *w)
 	CHECK_MSG(broken == NULL, "%s", broken ? broken : "");
 	for (i = 0; i < w->config.max_requests; i++)
 	{
-		live += world_holds(w, i) || world_waits(w, i) || world_keeps(w, i);
-		CHECK_MSG(w->requests[i].state != SLOT_RELEASED ||
-				  world_keeps(w, i),
+		const Slot *s = &w->requests[i];
+		bool		stays = s->state != SLOT_FREE && s->record.stays;
+
+		live += world_holds(w, i) || world_waits(w, i) || world_keeps(w, i) || stays;
+		CHECK_MSG(s->state != SLOT_RELEASED || world_keeps(w, i) || stays,
 				  "request %u was never freed", i);
 	}
 	CHECK_INT(zkl_manager_live(w->worker.m), live);
