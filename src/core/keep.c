@@ -28,7 +28,7 @@ kept(const ZklLink *link)
 static bool
 is_without_holder(const ZklRequest *r)
 {
-	return zkl_keep_is_on(r) || zkl_siblings_stays(r);
+	return zkl_keep_is_on(r) || (zkl_siblings_stays(r) && !ZKL_MUTANT(STAYS_FOR_ITS_OWNER));
 }
 
 bool
@@ -104,7 +104,8 @@ disown(ZklManager *m, ZklRequest *r, const ZklRequest *leaving)
 		if ((s == leaving || is_without_holder(s)) && zkl_siblings_disown(s))
 		{
 			zkl_node_record(m, s);
-			ZKL_HOOKS(m, unheld, s);
+			if (leaving != NULL)
+				ZKL_HOOKS(m, unheld, s);
 		}
 		s = s->ring.next;
 	} while (s != r);

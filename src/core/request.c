@@ -216,7 +216,7 @@ let_go(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 		return;
 	}
 	end_demand(m, r, demand);
-	if (cover != NULL && zkl_siblings_stays(cover))
+	if (cover != NULL && zkl_siblings_stays(cover) && !ZKL_MUTANT(STAYS_FOR_NOBODY))
 		lean_less(m, cover);
 }
 
@@ -349,7 +349,7 @@ zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
 	ZKL_ASSERT(cover->node.state == ZKL_NODE_EXISTS && cover->lock == r->lock);
 	ZKL_ASSERT(r->node.state == ZKL_NODE_NONE);
 	zkl_siblings_lean(r, cover);
-	cover->guard |= r->guard;
+	cover->guard |= r->guard && !ZKL_MUTANT(WORD_FOR_LEANING_GUARD);
 	r->token = cover->token;
 	zkl_node_record(m, r);
 	tell_grant(m, r);

@@ -52,6 +52,7 @@ typedef struct Slot
 	const char *data;			/* for the znode; NULL: a usual one */
 	bool		plain;			/* it may be cached */
 	bool		guard;			/* its holder reads ZooKeeper */
+	bool		guarded;		/* a hold by its znode was a guard */
 	int64_t		left_at;		/* CACHED: since when, on the host's clock */
 	int64_t		keep_until;		/* bounds, in µs of the host's clock; 0: none */
 	int64_t		renewal;		/* another keep_until, for the worker to carry

@@ -52,6 +52,8 @@
 	X(BACKWARDS_ZXID, "an ensemble whose transaction ids went back is used") \
 	X(OVERDUE_IN_COMMIT, "the znode of a lock that was held too long is deleted while its holder commits") \
 	X(KEPT_FOR_ITS_OWNER, "a kept lock does not keep out the session that held it") \
+	X(STAYS_FOR_ITS_OWNER, "a hold that stays for a kept one does not keep out the session that held it") \
+	X(STAYS_FOR_NOBODY, "a hold that stays for another one stays when that one ends") \
 	X(KEPT_FOR_EVER, "a kept lock is never released") \
 	X(RENEWAL_IGNORED, "a reservation ends at its first time although it was renewed") \
 	X(CONNECTION_FROM_ITS_END, "a connection counts as a contact from its end, not from the start of connecting") \
@@ -111,6 +113,7 @@
 	X(END_BREAKS_PROMISE, "a worker that ends closes its session although a lost lock was promised") \
 	X(NEXT_SESSION_AT_ONCE, "the next worker begins a session while the one before lives on") \
 	X(WORD_FOR_GUARD, "a word is said for a lock under which ZooKeeper is read") \
+	X(WORD_FOR_LEANING_GUARD, "a word is said for a znode by which ZooKeeper was read, because it was made for another hold") \
 	X(WORD_FOR_WAIT, "a word is said for the end of a wait") \
 	X(WORD_FOR_PUBLISHED, "a word is said for a znode whose id is published") \
 	X(WORD_BEFORE_EPILOGUE, "a word is said before the epilogue is written") \

@@ -330,6 +330,7 @@ check_cover(Host *h, int i)
 			(cover->state == SLOT_GRANTED || cover->state == SLOT_RELEASED ||
 			 cover->overdue))
 		{
+			h->slots[j].guarded |= s->guard;
 			s->tampered |= cover->tampered;
 			s->breaking |= cover->breaking;
 			s->revived |= cover->revived;

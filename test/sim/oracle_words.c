@@ -52,7 +52,7 @@ check_word(const Host *h, int i)
 {
 	const Slot *s = &h->slots[i];
 
-	if (s->guard || s->lock == hosts.semaphore)
+	if (s->guard || s->guarded || s->lock == hosts.semaphore)
 		broken("S11", "host %d says a word of slot %d, of whose kind there is none",
 			   h->id, i);
 	if (!s->was_granted)

@@ -212,6 +212,57 @@ two_lifetimes(void)
 	world_wind_up(w);
 }
 
+static uint32_t
+in_use(const World *w)
+{
+	uint32_t	n = 0;
+	uint32_t	i;
+
+	for (i = 0; i < w->config.max_requests; i++)
+		n += w->requests[i].state != SLOT_FREE;
+	return n;
+}
+
+/*
+ * A session takes a lock over and over, and gives back what it took before: the znode
+ * stays with the request that made it, and the slots do not grow in number.
+ */
+static void
+taken_over_and_over(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	first = r;
+	uint32_t	next;
+	ZklUuid		uuid;
+	int			i;
+
+	world_run(w);
+	uuid = w->requests[r].record.uuid;
+	for (i = 0; i < 20; i++)
+	{
+		uint32_t	again = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+		world_release(w, r);
+		world_run(w);
+		r = again;
+		CHECK(world_holds(w, r));
+		CHECK(w->requests[first].record.stays && !w->requests[first].record.sent);
+		CHECK(w->requests[r].record.sent &&
+			  zkl_uuid_equal(&w->requests[r].record.uuid, &uuid));
+		CHECK_INT(in_use(w), 2);
+	}
+	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_waits(w, next));
+	world_release(w, r);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	CHECK_INT(in_use(w), 1);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	world_wind_up(w);
+}
+
 /* A cancel in each state of the node ends in its delete, without a grant. */
 static void
 cancel_anywhere(void)
@@ -400,6 +451,7 @@ main(void)
 	RUN(readers_together);
 	RUN(group_commit);
 	RUN(two_lifetimes);
+	RUN(taken_over_and_over);
 	RUN(cancel_anywhere);
 	RUN(try_behind_local_holder);
 	RUN(upgrade_alone);

@@ -234,7 +234,7 @@ kept_beside_a_hold(void)
 	world_wind_up(w);
 }
 
-/* One that leans on another hold's node takes that over. */
+/* One that leans on another hold's node, which stays for it */
 static void
 kept_under_cover(void)
 {
@@ -442,6 +442,28 @@ left_and_not_released(void)
 	world_wind_up(w);
 }
 
+/* The same, if another hold, which was released, stays for that one */
+static void
+left_under_cover(void)
+{
+	World	   *w = world_ready();
+	uint32_t	cover = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	again;
+
+	world_release(w, cover);
+	w->requests[r].left = true;
+	worker_tell(&w->worker, ZKL_EVENT(RELEASE,.request = r,.end.epilogue = true));
+	world_flush(w);
+	again = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_waits(w, again));
+	world_release(w, r);
+	world_run(w);
+	CHECK(world_holds(w, again));
+	world_wind_up(w);
+}
+
 /* Who names a hold that is over finds no cover in what is kept meanwhile. */
 static void
 kept_from_its_owner(void)
@@ -486,6 +508,7 @@ main(void)
 	RUN(kept_beside_a_broken_hold);
 	RUN(nothing_to_keep);
 	RUN(left_and_not_released);
+	RUN(left_under_cover);
 	RUN(kept_from_its_owner);
 	return unit_finish();
 }

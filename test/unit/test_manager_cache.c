@@ -108,21 +108,21 @@ turned_off(void)
  * the mark that is being taken away stays, as ZooKeeper refuses that for now.
  */
 static void
-mark_handed_on(void)
+mark_of_two(void)
 {
 	uint32_t	r;
 	World	   *w = hot(&r);
-	uint32_t	heir;
+	uint32_t	second;
 
 	world_sleep(w, WORLD_TIMEOUT_MS * 1000LL / 2);
-	heir = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	CHECK(world_holds(w, heir));
+	second = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	CHECK(world_holds(w, second));
 	w->zk.multi_rc = MODEL_THROTTLED;
 	world_release(w, r);
 	world_run(w);
 	world_sleep(w, WORLD_TIMEOUT_MS * 1000LL);
-	CHECK(world_holds(w, heir));
-	CHECK(!is_marked(w, heir));
+	CHECK(world_holds(w, second));
+	CHECK(!is_marked(w, second));
 	world_wind_up(w);
 }
 
@@ -729,7 +729,7 @@ main(void)
 {
 	unit_start();
 	RUN(turned_off);
-	RUN(mark_handed_on);
+	RUN(mark_of_two);
 	RUN(bounded);
 	RUN(costs);
 	RUN(idle);

@@ -68,7 +68,7 @@ waiting_node_deleted(void)
 
 /* The same of a node that another hold of the owner has taken over. */
 static void
-inherited_node_deleted(void)
+shared_node_deleted(void)
 {
 	int			moment;
 
@@ -76,10 +76,10 @@ inherited_node_deleted(void)
 	{
 		World	   *w = world_ready();
 		uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-		uint32_t	heir;
+		uint32_t	second;
 
 		world_run(w);
-		heir = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		second = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 		w->tampered = true;
 		if (moment == 1)
 		{
@@ -90,11 +90,11 @@ inherited_node_deleted(void)
 		else if (moment == 2)
 			world_sleep(w, 2 * WORLD_BEAT);
 		world_release(w, r);
-		CHECK(world_holds(w, heir));
+		CHECK(world_holds(w, second));
 		model_expire(&w->zk, w->worker.session.id);
 		world_run(w);
 		world_sleep(w, 3 * WORLD_BEAT);
-		CHECK_MSG(w->requests[heir].state == SLOT_LOST, "moment %d", moment);
+		CHECK_MSG(w->requests[second].state == SLOT_LOST, "moment %d", moment);
 		world_wind_up(w);
 	}
 }
@@ -518,7 +518,7 @@ main(void)
 	unit_start();
 	RUN(own_node_deleted);
 	RUN(waiting_node_deleted);
-	RUN(inherited_node_deleted);
+	RUN(shared_node_deleted);
 	RUN(lease_before_loss);
 	RUN(unclaimed_nodes);
 	RUN(janitor_is_refused);

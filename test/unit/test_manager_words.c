@@ -489,17 +489,17 @@ latest_eight(void)
 
 /* The node of two holds departs with the second one. */
 static void
-said_by_the_heir(void)
+said_when_the_last_ends(void)
 {
 	World	   *w = peers();
 	uint32_t	r = ask_for(w);
-	uint32_t	heir = ask_for(w);
+	uint32_t	other = ask_for(w);
 
 	be_asked(w, 5, r);
 	world_release(w, r);
 	world_run(w);
 	CHECK_INT(w->words, 0);
-	ends_with(w, heir, 1);
+	ends_with(w, other, 1);
 }
 
 static void
@@ -511,6 +511,28 @@ not_said_of_a_guard(void)
 	CHECK(world_holds(w, r));
 	be_asked(w, 5, r);
 	ends_with(w, r, 0);
+}
+
+/* What a guard read while it leaned on the node of another hold, a word would overtake. */
+static void
+not_said_where_a_guard_leaned(void)
+{
+	int			first;
+
+	for (first = 0; first < 2; first++)
+	{
+		World	   *w = peers();
+		uint32_t	r[2];
+
+		r[0] = ask_for(w);
+		r[1] = ask_as_guard(w);
+		CHECK(world_holds(w, r[1]));
+		be_asked(w, 5, r[0]);
+		world_release(w, r[first]);
+		world_run(w);
+		CHECK_INT(w->words, 0);
+		ends_with(w, r[1 - first], 0);
+	}
 }
 
 /* Where there are no words, nobody is asked. */
@@ -635,8 +657,9 @@ main(void)
 	RUN(late_ask);
 	RUN(not_said_of_a_cancelled_wait);
 	RUN(latest_eight);
-	RUN(said_by_the_heir);
+	RUN(said_when_the_last_ends);
 	RUN(not_said_of_a_guard);
+	RUN(not_said_where_a_guard_leaned);
 	RUN(not_asked_by_a_guard);
 	RUN(not_said_of_a_permit);
 	RUN(not_said_of_a_broken_hold);
