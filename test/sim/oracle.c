@@ -296,23 +296,6 @@ is_stranger(Path *path, const Node *node)
 		path->node[HEAD].stat.czxid < node->stat.czxid;
 }
 
-/* Whether it shares the node of another hold, whose holder may have let go */
-static bool
-leans(const Host *h, const Slot *s)
-{
-	int			i;
-
-	for (i = 0; i < MAX_SLOTS; i++)
-	{
-		const Slot *other = &h->slots[i];
-
-		if (other->state != SLOT_FREE && other->record.stays && other->owner == s->owner &&
-			other->lock == s->lock && other->token == s->token)
-			return true;
-	}
-	return !s->record.sent;
-}
-
 /* It shares the node of another hold, and its fate. */
 static void
 check_cover(Host *h, int i)

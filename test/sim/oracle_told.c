@@ -83,7 +83,7 @@ is_at_work(const Host *h)
 static bool
 is_to_tell(const Host *h, const Slot *s)
 {
-	return s->state == SLOT_GRANTED && s->waited != 0 && s->record.sent &&
+	return s->state == SLOT_GRANTED && s->waited != 0 && !leans(h, s) &&
 		s->record.generation == h->worker.session.generation && !s->tampered &&
 		!s->breaking && s->overwritten == 0 &&
 		s->overwritten_until == 0 && !s->node_gone &&

@@ -87,6 +87,22 @@ lease_is_valid(const Host *h)
 }
 
 bool
+leans(const Host *h, const Slot *s)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		const Slot *other = &h->slots[i];
+
+		if (other->state != SLOT_FREE && other->record.stays && other->owner == s->owner &&
+			other->lock == s->lock && other->token == s->token)
+			return true;
+	}
+	return !s->record.sent;
+}
+
+bool
 is_kept(const Host *h, const Slot *s)
 {
 	return s->state == SLOT_RELEASED &&

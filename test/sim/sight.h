@@ -48,6 +48,9 @@ extern Slot *slot_of(Host *h, const ZklUuid *uuid);
 extern bool lease_is_valid(const Host *h);
 extern bool lease_is_over(const Host *h);
 
+/* Whether it shares the node of another hold, whose holder may have let go */
+extern bool leans(const Host *h, const Slot *s);
+
 /* Whether a slot was released, but its lock is kept, or written for */
 extern bool is_kept(const Host *h, const Slot *s);
 

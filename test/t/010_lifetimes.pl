@@ -87,6 +87,22 @@ is($s->query("SELECT zk_try_xact_lock_shared('/t')"), 't', 're-entered');
 $s->query('COMMIT');
 free_ok('/t', 'shared transaction lock after COMMIT');
 
+# A session lock on top of a transaction lock, whose znode stays for it
+$s->query('BEGIN');
+$s->query("SELECT zk_xact_lock('/u')");
+$s->query("SELECT zk_lock('/u')");
+$s->query('COMMIT');
+taken_ok('/u', 'session lock over a COMMIT');
+wait_for(
+	sub {
+		$s->query("SELECT concat_ws(' ', state, znode = (SELECT znode FROM zk_queue('/u')))"
+			  . " FROM zk_locks WHERE path = '/u'") eq 'granted t';
+	},
+	'its one row shows the znode');
+is($s->query("SELECT granted FROM zk_queue('/u')"), 't', 'it is the holder');
+$s->query("SELECT zk_unlock('/u')");
+free_ok('/u', 'session lock on top of a transaction lock');
+
 # Many at once
 $s->query('SET zklock.max_requests_per_session = 100');
 $s->query("SELECT zk_lock('/many/' || n) FROM generate_series(1, 30) n");
