@@ -75,7 +75,7 @@ my %writers = (
 	ZklLook => 'core/node',
 	ZklAskers => 'core/node',
 	ZklNode => 'core/node',
-	'ZklRequest.doubted' => 'core/session',
+	'ZklRequest.perhaps_overtaken' => 'core/session',
 	'ZklRequest.attempts' => 'core/node',
 	'ZklRequest.trying' => 'core/reads',
 
@@ -91,8 +91,8 @@ my %writers = (
 	ZklTries => 'core/reads',
 	ZklParents => 'core/node',
 	'ZklLock.cached' => 'core/cache',
-	'ZklLock.compared' => 'core/session',
-	'ZklLock.unasked' => 'core/node',
+	'ZklLock.checks_holds' => 'core/session',
+	'ZklLock.asks_due' => 'core/node',
 	'ZklLock.pins' => 'core/host',
 	'ZklLock.reader' => 'core/reads',
 

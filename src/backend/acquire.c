@@ -401,7 +401,7 @@ zkl_acquire_confirm(const ZklLockRequest *request, int slotno)
 
 /* ---- holds ---- */
 
-/* Not all clients that a lock may be shared with know shared locks. */
+/* Clients of some dialects know exclusive locks only. */
 static void
 check_mode(const ZklLockRequest *request)
 {

@@ -277,12 +277,12 @@ note_snapshot(void)
  * transaction is over.
  */
 void
-zkl_commit_check_first(ZklCommitPlace place)
+zkl_commit_check_first(ZklCommitContext context)
 {
 	current.is_first = false;
-	if (place == ZKL_COMMIT_IN_QUERY)
+	if (context == ZKL_COMMIT_IN_QUERY)
 		unregister_newer(before_query);
-	else if (place == ZKL_COMMIT_IN_PROCEDURE)
+	else if (context == ZKL_COMMIT_IN_PROCEDURE)
 	{
 		note_snapshot();
 		unregister_newer(before_snapshot);
@@ -290,7 +290,7 @@ zkl_commit_check_first(ZklCommitPlace place)
 	RegisterXactCallback(check_callback, (void *) (newest + 1));
 	newest++;
 	current.is_first = true;
-	if (place == ZKL_COMMIT_OUTSIDE)
+	if (context == ZKL_COMMIT_OUTSIDE)
 		unregister_older();
 }
 

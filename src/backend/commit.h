@@ -27,7 +27,7 @@ extern void zkl_commit_set_step(const ZklCommitStep *of_recipe);
 extern void zkl_commit_end_step(bool committed);
 
 /* Where a statement runs, as seen from the callbacks before a commit */
-typedef enum ZklCommitPlace
+typedef enum ZklCommitContext
 {
 	ZKL_COMMIT_OUTSIDE,			/* not in a callback */
 	ZKL_COMMIT_IN_QUERY,		/* in a query, which may run in a callback */
@@ -35,7 +35,7 @@ typedef enum ZklCommitPlace
 								 * without a query, or in a query of that
 								 * function */
 	ZKL_COMMIT_ANYWHERE			/* perhaps in a callback */
-} ZklCommitPlace;
+} ZklCommitContext;
 
 /* A query begins to run that no other one runs around. */
 extern void zkl_commit_note_query(void);
@@ -44,7 +44,7 @@ extern void zkl_commit_note_query(void);
  * Lets the commit check run before the callbacks of other extensions that
  * registered theirs up to now.
  */
-extern void zkl_commit_check_first(ZklCommitPlace place);
+extern void zkl_commit_check_first(ZklCommitContext context);
 
 /*
  * The same, once in a transaction; and notes what had been lost before it.  Returns

@@ -349,7 +349,7 @@ note_block(const TransactionStmt *statement)
  * called within it, as a query cannot commit; nor within a function that a procedure
  * calls without a query, as the assignments of PL/pgSQL do.
  */
-static ZklCommitPlace
+static ZklCommitContext
 place_of_statement(void)
 {
 	if (proc_exit_inprogress)

@@ -13,7 +13,7 @@
 char *
 zkl_actions_text(ZklManager *m, size_t size)
 {
-	return zkl_arena_take(m, &m->actions.text, size);
+	return zkl_arena_alloc(m, &m->actions.text, size);
 }
 
 char *

@@ -18,7 +18,7 @@ struct ZklChunk
 };
 
 void *
-zkl_arena_take(ZklManager *m, ZklArena *arena, size_t size)
+zkl_arena_alloc(ZklManager *m, ZklArena *arena, size_t size)
 {
 	ZklChunk   *chunk = arena->chunks;
 	void	   *piece;

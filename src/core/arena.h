@@ -8,7 +8,7 @@
 #include "core/state.h"
 
 /* Aligned to 16; lives until the arena is cleared. */
-extern void *zkl_arena_take(ZklManager *m, ZklArena *arena, size_t size);
+extern void *zkl_arena_alloc(ZklManager *m, ZklArena *arena, size_t size);
 
 /* Gives it all back, but for one piece for the next use; or all of it. */
 extern void zkl_arena_clear(ZklManager *m, ZklArena *arena);

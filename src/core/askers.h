@@ -3,7 +3,7 @@
  *	  The servers that have asked for the word of a node of ours, and whether we are
  *	  to ask others; see words.c.
  *
- * Has all that the core writes to ZklAskers and ZklLock.unasked, which are its part's.
+ * Has all that the core writes to ZklAskers and ZklLock.asks_due, which are its part's.
  */
 #ifndef ZKL_CORE_ASKERS_H
 #define ZKL_CORE_ASKERS_H
@@ -16,13 +16,13 @@
 static inline void
 zkl_askers_ask_again(ZklLock *lock)
 {
-	lock->unasked = true;
+	lock->asks_due = true;
 }
 
 static inline void
 zkl_askers_asked(ZklLock *lock)
 {
-	lock->unasked = false;
+	lock->asks_due = false;
 }
 
 /* Nobody has asked for r's node. */

@@ -59,7 +59,7 @@ zkl_batches_add(ZklBatch *batch, ZklWrite *w)
 {
 	ZklSeat    *seat = &batch->seats[batch->nseats++];
 
-	ZKL_ASSERT(w->place == ZKL_WRITE_PENDING);
+	ZKL_ASSERT(w->state == ZKL_WRITE_PENDING);
 	zkl_write_take_seat(w, seat, batch->nops);
 	batch->nops += w->by->nops;
 }
@@ -207,7 +207,7 @@ zkl_batches_pace_delete(ZklManager *m, ZklRequest *r)
 void
 zkl_batches_pace_hurry(ZklManager *m, ZklRequest *r)
 {
-	if (r->node.write.place == ZKL_WRITE_PENDING &&
+	if (r->node.write.state == ZKL_WRITE_PENDING &&
 		r->node.write.rank == ZKL_RANK_LATE_DELETE)
 		zkl_node_delete(m, r, ZKL_RANK_DELETE);
 }

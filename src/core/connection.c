@@ -41,7 +41,7 @@ zkl_connection_up(ZklManager *m, const ZklSession *session)
 		zkl_janitor_want(m);
 	zkl_revived_connected(m, session);
 	zkl_session_begin(m, session);
-	zkl_session_zxid_disclose(m);
+	zkl_session_zxid_show(m);
 	zkl_session_zxid_believe(m, session->zxid_seen);
 	zkl_session_lease_begin(m, session->begun_at);
 }

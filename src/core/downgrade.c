@@ -26,7 +26,7 @@
 bool
 zkl_downgrade_pending(const ZklRequest *r)
 {
-	return r->downgrade.write.place == ZKL_WRITE_BATCH ||
+	return r->downgrade.write.state == ZKL_WRITE_BATCH ||
 		zkl_downgrade_is_unsettled(r);
 }
 
@@ -98,7 +98,7 @@ zkl_downgrade_want_later(ZklManager *m, ZklRequest *r)
 	zkl_downgrade_want(m, r);
 
 	/* Perhaps a mark has been read meanwhile. */
-	if (r->downgrade.write.place == ZKL_WRITE_PENDING)
+	if (r->downgrade.write.state == ZKL_WRITE_PENDING)
 		zkl_write_stick(m, &r->downgrade.write, &zkl_downgrade_change,
 						ZKL_RANK_CHANGE);
 }

@@ -26,13 +26,13 @@ extern void zkl_downgrade_node_gone(ZklRequest *r);
 static inline bool
 zkl_downgrade_is_on(const ZklRequest *r)
 {
-	return r->downgrade.write.place != ZKL_WRITE_NONE;
+	return r->downgrade.write.state != ZKL_WRITE_NONE;
 }
 
 static inline bool
 zkl_downgrade_is_unsettled(const ZklRequest *r)
 {
-	return r->downgrade.write.place == ZKL_WRITE_UNSETTLED;
+	return r->downgrade.write.state == ZKL_WRITE_UNSETTLED;
 }
 
 /* Whether the node's name is unknown just now. */

@@ -72,10 +72,10 @@ zkl_downgrade_reply_refused(ZklManager *m, ZklRequest *r, int32_t rc)
 	{
 		zkl_batches_want_proof(m);
 		zkl_downgrade_end(r);
-		zkl_request_gone(m, r);
+		zkl_request_node_gone(m, r);
 	}
 	else
-		zkl_request_vanished(m, r);
+		zkl_request_node_deleted(m, r);
 }
 
 /* ---- in a batch ---- */

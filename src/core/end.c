@@ -22,7 +22,7 @@ keep(ZklManager *m, ZklRequest *r, int64_t until)
 	zkl_keep_begin(m, r, until);
 	do
 	{
-		ZKL_HOOKS(m, unheld, s);
+		ZKL_HOOKS(m, hold_ended, s);
 		s = s->ring.next;
 	} while (s != r);
 }

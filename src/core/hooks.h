@@ -37,7 +37,7 @@ struct ZklWing
 	 * Nobody waits for its owner because of its znode: that leaves the queue,
 	 * is broken or kept, or gets another owner.
 	 */
-	void		(*unheld) (void *wing, const ZklRequest *r);
+	void		(*hold_ended) (void *wing, const ZklRequest *r);
 
 	/* ---- ZooKeeper ---- */
 

@@ -105,7 +105,7 @@ disown(ZklManager *m, ZklRequest *r, const ZklRequest *leaving)
 		{
 			zkl_node_record(m, s);
 			if (leaving != NULL)
-				ZKL_HOOKS(m, unheld, s);
+				ZKL_HOOKS(m, hold_ended, s);
 		}
 		s = s->ring.next;
 	} while (s != r);

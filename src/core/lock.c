@@ -3,7 +3,7 @@
  *	  One lock and its local queue.
  *
  * Owns ZklLocks, ZklQueue, ZklPlace, and the fields of ZklLock that are in no
- * group, but for cached, compared, pins and reader: the locks of a manager, and
+ * group, but for cached, checks_holds, pins and reader: the locks of a manager, and
  * the local queue of each.  Runs in the worker (and in tests), takes no locks of
  * its own, knows neither PostgreSQL nor ZooKeeper.  contenders.c keeps what we
  * know of a directory; decide.c draws the conclusions from both.
@@ -334,7 +334,7 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	zkl_list_remove(&r->place.link);
 	zkl_look_left_queue(r);
 	ZKL_HOOKS(m, waited, r);
-	ZKL_HOOKS(m, unheld, r);
+	ZKL_HOOKS(m, hold_ended, r);
 	m->locks.nqueued--;
 }
 

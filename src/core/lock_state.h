@@ -59,7 +59,7 @@ typedef struct ZklLock ZklLock;
 typedef struct ZklRequest ZklRequest;
 
 /* Where a write is; see write.h */
-typedef enum ZklWritePlace
+typedef enum ZklWriteState
 {
 	ZKL_WRITE_NONE = 0,			/* there is nothing to write */
 	ZKL_WRITE_HELD,				/* something has to come first, or some time
@@ -68,7 +68,7 @@ typedef enum ZklWritePlace
 	ZKL_WRITE_BATCH,			/* in a batch that is not answered */
 	ZKL_WRITE_ALONE,			/* in what its writer has sent, likewise */
 	ZKL_WRITE_UNSETTLED			/* the answer is lost */
-} ZklWritePlace;
+} ZklWriteState;
 
 /* The order of pending writes in a batch; the last rank is in none. */
 typedef enum ZklWriteRank
@@ -97,7 +97,7 @@ typedef struct ZklSeat
 
 struct ZklWrite
 {
-	ZklWritePlace place;
+	ZklWriteState state;
 	ZklWriteRank rank;			/* PENDING; or HELD, because it was refused */
 	const ZklWriter *by;
 	ZklLink		link;			/* in a list of m->writes */
@@ -163,7 +163,7 @@ typedef struct ZklNode
 	uint64_t	seen;			/* order of the last listing that showed it */
 	bool		alone;			/* no one else came between our last create in
 								 * this directory and its own */
-	bool		again;			/* once deleted, create it again: its number
+	bool		recreate;		/* once deleted, create it again: its number
 								 * was no place in the queue */
 	ZklLink		by_uuid;
 	ZklWrite	write;			/* HELD: DELETE, until its name is known, or
@@ -208,9 +208,9 @@ typedef struct ZklRewrite
 {
 	int64_t		asked_at;		/* when the session asked for the lock */
 	bool		marked;			/* the node says that it may be cached */
-	bool		untold;			/* the node does not say that r has waited */
+	bool		lacks_wait;		/* the node does not say that r has waited */
 	bool		writing;		/* a write is under way */
-	bool		telling;		/* it says how long r has waited, if r has */
+	bool		writes_wait;	/* it says how long r has waited, if r has */
 	int64_t		question;		/* zxid of the one that this write puts again */
 	bool		late;			/* in m->rewrites.late, until "due" */
 	int64_t		due;
@@ -243,13 +243,14 @@ struct ZklRequest
 								 * may have the lock cached */
 	bool		plain;			/* may be cached */
 	bool		guard;			/* there is no word for its node */
-	bool		worded;			/* GRANTED, and a departed znode may still
+	bool		by_word;		/* GRANTED, and a departed znode may still
 								 * stand ahead of its node */
 	bool		broken;			/* GRANTED, but lost to its holder: an
 								 * operator broke it, or it cannot be read;
 								 * the node stays until the release */
-	bool		doubted;		/* its session may have ended before, so that
-								 * another client may have got the lock */
+	bool		perhaps_overtaken;	/* its session may have ended before, so
+									 * that another client may have got the
+									 * lock */
 	ZklLink		all;			/* in lock->requests.all */
 	ZklLink		trying;			/* in lock->tries.all */
 	ZklPlace	place;
@@ -397,9 +398,9 @@ struct ZklLock
 	ZklLink		dirty;			/* in m->locks.dirty: to be decided */
 	ZklLink		reader;			/* in m->reads.readers: has reads to send */
 	uint32_t	pins;			/* operations under way that refer to it */
-	bool		unasked;		/* those ahead of the first that waits are to
+	bool		asks_due;		/* those ahead of the first that waits are to
 								 * be asked for their words */
-	bool		compared;		/* the next listing tells whether somebody is
+	bool		checks_holds;	/* the next listing tells whether somebody is
 								 * ahead of our holds */
 
 	ZklLockRequests requests;

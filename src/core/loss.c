@@ -24,7 +24,7 @@ tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
 }
 
 void
-zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure)
+zkl_loss_begin(ZklManager *m, ZklRequest *r, ZklFailure failure)
 {
 	ZklRequest *s = r;
 
@@ -68,6 +68,6 @@ zkl_loss_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 
 	/* It goes without its holder: whoever waits for it does not wait for him. */
 	if (!ZKL_MUTANT(BROKEN_STAYS_PUBLISHED))
-		ZKL_HOOKS(m, unheld, r);
+		ZKL_HOOKS(m, hold_ended, r);
 	zkl_keep_disown(m, r);
 }

@@ -8,7 +8,7 @@
 #include "core/state.h"
 
 /* A hold is lost, with all that share its node; the node is gone. */
-extern void zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure);
+extern void zkl_loss_begin(ZklManager *m, ZklRequest *r, ZklFailure failure);
 
 /*
  * An operator breaks the lock, or its node cannot be read: its holder loses

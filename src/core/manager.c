@@ -305,7 +305,7 @@ zkl_manager_keeps(const ZklManager *m, uint32_t request)
 static void
 heed_lapse(ZklManager *m)
 {
-	bool		lapsed = zkl_session_lease_lapsed(m);
+	bool		lapsed = zkl_session_lease_note_lapse(m);
 
 	if (m->connection.state == ZKL_CONNECTION_READY && m->requests.nlive > 0 &&
 		(lapsed || zkl_session_lease_until(m, m->now) <= m->now))
@@ -393,7 +393,7 @@ zkl_manager_lease(const ZklManager *m)
 int64_t
 zkl_manager_zxid(const ZklManager *m)
 {
-	return zkl_session_zxid_told(m);
+	return zkl_session_zxid_shown(m);
 }
 
 uint32_t

@@ -128,7 +128,7 @@ zkl_node_record(ZklManager *m, const ZklRequest *r)
 	action->request = r->id;
 	record->sent = zkl_node_was_sent(shown) && !zkl_siblings_stays(r);
 	record->stays = zkl_siblings_stays(r);
-	record->going = r->node.again;
+	record->going = r->node.recreate;
 	record->disowned = zkl_siblings_are_nobodys(r->ring.owner);
 	record->generation = m->session.generation;
 	record->index = shown->node.index;
@@ -180,7 +180,7 @@ zkl_node_new(ZklManager *m, ZklRequest *r)
 	r->node.seq = -1;
 	r->node.czxid = 0;
 	r->node.seen = 0;
-	r->node.again = r->node.alone = false;
+	r->node.recreate = r->node.alone = false;
 	zkl_write_pend(m, &r->node.write, &zkl_node_creation, ZKL_RANK_CREATE);
 }
 

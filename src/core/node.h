@@ -45,7 +45,7 @@ extern void zkl_node_record_all(ZklManager *m, const ZklRequest *r);
 static inline ZklLockMode
 zkl_node_mode(const ZklRequest *r)
 {
-	return r->downgrade.write.place != ZKL_WRITE_NONE ? ZKL_SHARED : r->node.mode;
+	return r->downgrade.write.state != ZKL_WRITE_NONE ? ZKL_SHARED : r->node.mode;
 }
 
 /* ---- steps ---- */
@@ -75,7 +75,7 @@ zkl_node_was_sent(const ZklRequest *r)
 {
 	return r->node.state > ZKL_NODE_NEW ||
 		(r->node.state == ZKL_NODE_NEW &&
-		 r->node.write.place > ZKL_WRITE_PENDING);
+		 r->node.write.state > ZKL_WRITE_PENDING);
 }
 
 /* NEW: it is not known whether it exists. */
@@ -83,7 +83,7 @@ static inline bool
 zkl_node_is_unsettled(const ZklRequest *r)
 {
 	return r->node.state == ZKL_NODE_NEW &&
-		r->node.write.place == ZKL_WRITE_UNSETTLED;
+		r->node.write.state == ZKL_WRITE_UNSETTLED;
 }
 
 /* ---- what we know of it ---- */
@@ -141,9 +141,9 @@ zkl_node_set_shared(ZklRequest *r)
 
 /* Once the node is gone, it is created again. */
 static inline void
-zkl_node_set_again(ZklRequest *r)
+zkl_node_set_recreate(ZklRequest *r)
 {
-	r->node.again = true;
+	r->node.recreate = true;
 }
 
 /*

@@ -116,7 +116,7 @@ lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
 
 		if (last->node.seq < seq)
 			return;
-		zkl_request_vanished(m, last);
+		zkl_request_node_deleted(m, last);
 	}
 }
 
@@ -160,12 +160,12 @@ create_failed(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
 
 	/* Without the directory, none of our other nodes in it exists any more. */
 	while (rc == ZKL_RC_NONODE && named && !zkl_list_empty(&lock->queue.own))
-		zkl_request_vanished(m, zkl_container(ZklRequest, place.link,
-											  lock->queue.own.head.next));
+		zkl_request_node_deleted(m, zkl_container(ZklRequest, place.link,
+												  lock->queue.own.head.next));
 	if (rc == ZKL_RC_NONODE)
 		zkl_node_parents_missing(lock);
 	if (r->demand != ZKL_DEMAND_WAITING)
-		zkl_request_gone(m, r);
+		zkl_request_node_gone(m, r);
 	else if (rc == ZKL_RC_NONODE && zkl_node_parents_try_again(r))
 		zkl_request_resend(m, r);
 	else
@@ -174,7 +174,7 @@ create_failed(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
 			zkl_request_fail(m, r, ZKL_FAILURE_PARENTS, lock->parents.rc);
 		else
 			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
-		zkl_request_gone(m, r);
+		zkl_request_node_gone(m, r);
 	}
 }
 
@@ -260,7 +260,7 @@ delete_answered(ZklManager *m, ZklRequest *r, int32_t rc)
 		zkl_node_delete(m, r, ZKL_RANK_ALONE);
 	else if (gone ||
 			 (ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_zkapi_is_definite(rc)))
-		zkl_request_gone(m, r);
+		zkl_request_node_gone(m, r);
 	else
 		zkl_write_stick(m, &r->node.write, &zkl_node_deletion, ZKL_RANK_ALONE);
 }
@@ -277,7 +277,7 @@ settle_delete(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 	ZKL_ASSERT(r->node.state == ZKL_NODE_DELETE);
 	if (o->kind == ZKL_OUTCOME_APPLIED ||
 		(o->kind == ZKL_OUTCOME_UNKNOWN && ZKL_MUTANT(DELETE_ONCE)))
-		zkl_request_gone(m, r);
+		zkl_request_node_gone(m, r);
 	else if (o->culprit)
 		delete_answered(m, r, o->rc);
 	else
@@ -287,7 +287,7 @@ settle_delete(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 void
 zkl_node_write_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 {
-	if (r->node.write.place == ZKL_WRITE_ALONE)
+	if (r->node.write.state == ZKL_WRITE_ALONE)
 		delete_answered(m, r, rc);
 }
 

@@ -149,7 +149,7 @@ heed_mark(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		if (r->demand == ZKL_DEMAND_GRANTED)
 			zkl_loss_break(m, r, ZKL_FAILURE_BROKEN);
 		else if (r->demand == ZKL_DEMAND_WAITING)
-			zkl_request_again(m, r);
+			zkl_request_requeue(m, r);
 	}
 	else if (zkl_node_data_revoking(reply->data, reply->data_length, asker,
 									sizeof(asker)))
@@ -186,7 +186,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 			zkl_downgrade_want(m, r);
 	}
 	else if (reply->rc == ZKL_RC_NONODE)
-		zkl_request_vanished(m, r);
+		zkl_request_node_deleted(m, r);
 	else
 	{
 		/*
@@ -214,7 +214,7 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (r->node.state != ZKL_NODE_EXISTS || r->demand != ZKL_DEMAND_WAITING)
 		return;
 	if (reply->rc == ZKL_RC_OK && zkl_look_mark_breaks(r, reply))
-		zkl_request_again(m, r);
+		zkl_request_requeue(m, r);
 	else if (reply->rc == ZKL_RC_OK &&
 			 !zkl_session_zxid_is_known(m, reply->stat.czxid))
 		zkl_session_give_up(m, ZKL_RC_ABSURD);
@@ -224,7 +224,7 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		zkl_look_unmarked(m, r);
 	}
 	else if (reply->rc == ZKL_RC_NONODE)
-		zkl_request_vanished(m, r);
+		zkl_request_node_deleted(m, r);
 	else
 		zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, reply->rc);
 	zkl_lock_touch(m, r->lock);
@@ -372,7 +372,7 @@ own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
 		zkl_look_unknown(m, r);
 	}
 	else if (kind == ZKL_EVENT_DELETED)
-		zkl_request_vanished(m, r);
+		zkl_request_node_deleted(m, r);
 	else
 		zkl_look_again(m, r);
 }
@@ -477,9 +477,9 @@ settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
 		if (r->node.seen == order)
 			continue;
 		if (zkl_node_is_unsettled(r))
-			zkl_request_absent(m, r);
+			zkl_request_node_never_was(m, r);
 		else if (r->node.state == ZKL_NODE_EXISTS && !ZKL_MUTANT(DYING_SESSION))
-			zkl_request_vanished(m, r);
+			zkl_request_node_deleted(m, r);
 		else if (zkl_downgrade_is_unsettled(r))
 			zkl_downgrade_reply_refused(m, r, ZKL_RC_NONODE);
 	}

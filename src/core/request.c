@@ -3,7 +3,7 @@
  *	  The state machine of one request: its demand, and its znode.
  *
  * Owns ZklRequests, ZklLockRequests, and the fields of ZklRequest that are in no
- * group, but for doubted, attempts and trying: the demand's transitions shown in
+ * group, but for perhaps_overtaken, attempts and trying: the demand's transitions shown in
  * lock_state.h.  node.c writes the node's states, as request.c tells it.  Runs in
  * the worker (and in tests), takes no locks, knows neither PostgreSQL nor
  * ZooKeeper.
@@ -167,7 +167,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			}
 			if (ZKL_MUTANT(CANCEL_FORGETS_NODE) &&
 				r->demand == ZKL_DEMAND_WAITING)
-				zkl_request_gone(m, r);
+				zkl_request_node_gone(m, r);
 			break;
 		default:
 			break;
@@ -254,24 +254,24 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 }
 
 void
-zkl_request_gone(ZklManager *m, ZklRequest *r)
+zkl_request_node_gone(ZklManager *m, ZklRequest *r)
 {
 	zkl_node_gone(r);
 	zkl_cache_forget(m, r);
 	zkl_look_forget(m, r);
 	zkl_lock_left(m, r->lock);
-	if (r->node.again && r->demand == ZKL_DEMAND_WAITING)
+	if (r->node.recreate && r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
 		give_slot_back(m, r);
 }
 
 void
-zkl_request_absent(ZklManager *m, ZklRequest *r)
+zkl_request_node_never_was(ZklManager *m, ZklRequest *r)
 {
 	zkl_batches_want_proof(m);
-	zkl_node_set_again(r);
-	zkl_request_gone(m, r);
+	zkl_node_set_recreate(r);
+	zkl_request_node_gone(m, r);
 }
 
 void
@@ -281,7 +281,7 @@ zkl_request_resend(ZklManager *m, ZklRequest *r)
 		zkl_request_fail(m, r, ZKL_FAILURE_NO_NUMBER, 0);
 	if (r->demand != ZKL_DEMAND_WAITING)
 	{
-		zkl_request_gone(m, r);
+		zkl_request_node_gone(m, r);
 		return;
 	}
 	zkl_node_resend(m, r);
@@ -317,7 +317,7 @@ zkl_request_grant(ZklManager *m, ZklRequest *r)
 	zkl_lock_hold(m, r->lock, r);
 	if (r->lock->foreign.departed)
 	{
-		r->worded = true;
+		r->by_word = true;
 		zkl_node_record(m, r);
 	}
 	tell_grant(m, r);
@@ -338,7 +338,7 @@ zkl_request_taken(ZklManager *m, ZklRequest *r, const ZklRecalled *found)
 	if (found->owner == r->ring.owner)
 		return;
 	ZKL_ASSERT(r->ring.next == r);
-	ZKL_HOOKS(m, unheld, r);
+	ZKL_HOOKS(m, hold_ended, r);
 	zkl_siblings_init(m, r, found->owner);
 }
 
@@ -447,12 +447,12 @@ leave_queue(ZklManager *m, ZklRequest *r)
 }
 
 void
-zkl_request_again(ZklManager *m, ZklRequest *r)
+zkl_request_requeue(ZklManager *m, ZklRequest *r)
 {
 	leave_queue(m, r);
 	zkl_look_stop(r);
 	zkl_node_exists(r, r->node.seq, r->node.czxid);
-	zkl_node_set_again(r);
+	zkl_node_set_recreate(r);
 	zkl_node_delete(m, r, ZKL_RANK_DELETE);
 	zkl_lock_touch(m, r->lock);
 	zkl_node_record(m, r);
@@ -473,20 +473,20 @@ drop_node(ZklManager *m, ZklRequest *r)
 }
 
 void
-zkl_request_vanished(ZklManager *m, ZklRequest *r)
+zkl_request_node_deleted(ZklManager *m, ZklRequest *r)
 {
 	zkl_lock_touch(m, r->lock);
 	zkl_batches_want_proof(m);
 	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
-		zkl_loss_take(m, r, ZKL_FAILURE_NODE_DELETED);
+		zkl_loss_begin(m, r, ZKL_FAILURE_NODE_DELETED);
 		zkl_keep_disown(m, r);
 		give_slot_back(m, r);
 	}
 	else if (r->demand == ZKL_DEMAND_WAITING)
 	{
-		zkl_node_set_again(r);
+		zkl_node_set_recreate(r);
 		zkl_node_record(m, r);
 		zkl_request_create(m, r);
 	}
@@ -502,7 +502,7 @@ zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 		return;
 	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED && r->ring.cover == NULL)
-		zkl_loss_take(m, r, ZKL_FAILURE_SESSION_EXPIRED);
+		zkl_loss_begin(m, r, ZKL_FAILURE_SESSION_EXPIRED);
 	if (r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else

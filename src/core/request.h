@@ -23,13 +23,13 @@ extern void zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq,
 							   int64_t czxid);
 
 /* NEW -> NEW or NONE: it never was in ZooKeeper. */
-extern void zkl_request_absent(ZklManager *m, ZklRequest *r);
+extern void zkl_request_node_never_was(ZklManager *m, ZklRequest *r);
 
-/* SENT -> NEW, ahead of those that were never sent. */
+/* NEW: its create was refused, and goes again, ahead of those that were never sent. */
 extern void zkl_request_resend(ZklManager *m, ZklRequest *r);
 
 /* Any -> NONE: the node is gone, for whatever reason. */
-extern void zkl_request_gone(ZklManager *m, ZklRequest *r);
+extern void zkl_request_node_gone(ZklManager *m, ZklRequest *r);
 
 /*
  * The answers.  cover: another hold of the owner, whose node it shares.  False:
@@ -64,10 +64,10 @@ extern void zkl_request_end_wait(ZklManager *m, ZklRequest *r,
 extern void zkl_request_answered(ZklManager *m, ZklRequest *r);
 
 /* An operator takes the place of a request that waits: it goes to the end. */
-extern void zkl_request_again(ZklManager *m, ZklRequest *r);
+extern void zkl_request_requeue(ZklManager *m, ZklRequest *r);
 
 /* Another client deleted the node of a request that holds or waits. */
-extern void zkl_request_vanished(ZklManager *m, ZklRequest *r);
+extern void zkl_request_node_deleted(ZklManager *m, ZklRequest *r);
 
 /* The session is gone: holds are lost, and waiting requests begin again. */
 extern void zkl_request_session_lost(ZklManager *m, ZklRequest *r);

@@ -2,7 +2,7 @@
  * revived.c
  *	  Sessions whose end ZooKeeper has lost.
  *
- * Owns ZklRevived, ZklRequest.doubted, and ZklLock.compared.  Runs in the worker
+ * Owns ZklRevived, ZklRequest.perhaps_overtaken, and ZklLock.checks_holds.  Runs in the worker
  * (and in tests), takes no locks.
  *
  * An ensemble may lose its latest writes when a leader fails at a bad moment.  If
@@ -63,7 +63,7 @@ zkl_revived_disconnected(ZklManager *m)
 	if (m->revived.next < m->locks.by_path.nbuckets)
 		m->revived.next = 0;
 	for (i = 0; i < m->config.max_requests; i++)
-		m->requests.all[i].doubted = false;
+		m->requests.all[i].perhaps_overtaken = false;
 }
 
 /*
@@ -91,20 +91,20 @@ zkl_revived_elected(ZklManager *m, int64_t zxid)
 	{
 		ZklRequest *r = &m->requests.all[i];
 
-		r->doubted = may_be_overtaken(r, zxid);
-		if (!r->doubted)
+		r->perhaps_overtaken = may_be_overtaken(r, zxid);
+		if (!r->perhaps_overtaken)
 			continue;
 		zkl_reads_list_again(m, r->lock);
 		zkl_session_lease_suspend(m);
 		if (!ZKL_MUTANT(DOUBT_FORGOTTEN))
-			zkl_session_zxid_withhold(m);
+			zkl_session_zxid_hide(m);
 	}
 }
 
 bool
 zkl_revived_is_open(const ZklRequest *r)
 {
-	return r->doubted && is_live(r) && !r->broken;
+	return r->perhaps_overtaken && is_live(r) && !r->broken;
 }
 
 /*
@@ -141,13 +141,13 @@ judge_doubted(ZklManager *m, ZklLock *lock)
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 		bool		open = zkl_revived_is_open(r);
 
-		r->doubted = false;
+		r->perhaps_overtaken = false;
 		if (!open || r->node.state != ZKL_NODE_EXISTS || !is_overtaken(lock, r))
 			continue;
 		if (r->demand == ZKL_DEMAND_GRANTED)
 			zkl_loss_break(m, r, ZKL_FAILURE_OVERTAKEN);
 		else if (!ZKL_MUTANT(REVIVED_KEEPS_PLACE))
-			zkl_request_again(m, r);
+			zkl_request_requeue(m, r);
 	}
 }
 
@@ -168,7 +168,7 @@ zkl_revived_unlisted(ZklManager *m, ZklLock *lock)
 
 		if (zkl_revived_is_open(r))
 			zkl_loss_break(m, r, ZKL_FAILURE_UNREADABLE);
-		r->doubted = false;
+		r->perhaps_overtaken = false;
 	}
 }
 
@@ -198,7 +198,7 @@ read_ahead(ZklManager *m, ZklLock *lock)
 			const ZklContender *c = &lock->foreign.all[i];
 
 			if (c->seq > r->node.seq || !zkl_mode_conflicts(c->mode, r->node.mode) ||
-				(r->worded && c->zklock))
+				(r->by_word && c->zklock))
 				continue;
 			zkl_operations_send(m, ZKL_OP_REVIVED, lock, r, ZKL_SEND_GET,
 								zkl_actions_join(m, lock->path, "/",
@@ -212,9 +212,9 @@ void
 zkl_revived_listed(ZklManager *m, ZklLock *lock)
 {
 	judge_doubted(m, lock);
-	if (lock->compared && lock->dialect != ZKL_DIALECT_PERMIT)
+	if (lock->checks_holds && lock->dialect != ZKL_DIALECT_PERMIT)
 		read_ahead(m, lock);
-	lock->compared = false;
+	lock->checks_holds = false;
 }
 
 void
@@ -234,7 +234,7 @@ zkl_revived_send(ZklManager *m)
 
 			if (lock->queue.nheld == 0)
 				continue;
-			lock->compared = true;
+			lock->checks_holds = true;
 			zkl_reads_list_again(m, lock);
 		}
 		m->revived.next++;

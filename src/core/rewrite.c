@@ -41,7 +41,7 @@ static bool
 is_outdated(const ZklRequest *r)
 {
 	return r->cache.state == ZKL_CACHE_NONE &&
-		(r->rewrite.marked || r->rewrite.untold);
+		(r->rewrite.marked || r->rewrite.lacks_wait);
 }
 
 /* ---- what is to be written, and when ---- */
@@ -75,7 +75,7 @@ want_late(ZklManager *m, ZklRequest *r, int64_t due)
 {
 	ZklLink    *where = m->rewrites.late.head.prev;
 
-	r->rewrite.untold = true;
+	r->rewrite.lacks_wait = true;
 	r->rewrite.due = due;
 	if (r->rewrite.writing || zkl_list_linked(&r->rewrite.link))
 		return;
@@ -115,7 +115,7 @@ void
 zkl_rewrite_forget(ZklRequest *r)
 {
 	unlink_write(r);
-	r->rewrite.marked = r->rewrite.untold = r->rewrite.writing = false;
+	r->rewrite.marked = r->rewrite.lacks_wait = r->rewrite.writing = false;
 }
 
 /* ---- the write ---- */
@@ -144,7 +144,7 @@ send_data(ZklManager *m, ZklRequest *r, int32_t version, const char *data,
 	op->data_length = zkl_node_data_timeout(text, length,
 											m->session.timeout_ms);
 	r->rewrite.writing = true;
-	r->rewrite.telling = r->rewrite.untold;
+	r->rewrite.writes_wait = r->rewrite.lacks_wait;
 	r->rewrite.question = question;
 	action = zkl_operations_send(m, ZKL_OP_REWRITE, r->lock, r, ZKL_SEND_MULTI,
 								 NULL);
@@ -199,7 +199,7 @@ zkl_rewrite_send(ZklManager *m)
 static void
 written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
-	bool		untold = r->rewrite.untold && !r->rewrite.telling;
+	bool		lacks = r->rewrite.lacks_wait && !r->rewrite.writes_wait;
 
 	zkl_rewrite_forget(r);
 
@@ -208,7 +208,7 @@ written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		zkl_node_set_version(r, reply->stat.version);
 	if (r->rewrite.question != 0)
 		zkl_look_mark_rewritten(r, r->rewrite.question, reply->stat.mzxid);
-	if (untold)
+	if (lacks)
 		want_late(m, r, r->rewrite.due);
 }
 
@@ -255,9 +255,9 @@ learn_wait(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	{
 		if (r->rewrite.late)
 			unlink_write(r);
-		r->rewrite.untold = false;
+		r->rewrite.lacks_wait = false;
 	}
-	else if (r->demand == ZKL_DEMAND_GRANTED && !r->rewrite.untold &&
+	else if (r->demand == ZKL_DEMAND_GRANTED && !r->rewrite.lacks_wait &&
 			 !ZKL_MUTANT(WAIT_UNTOLD) &&
 			 zkl_node_data_tells_wait(r->node.data, r->node.data_length))
 		want_late(m, r, m->now);

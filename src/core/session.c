@@ -400,15 +400,15 @@ bool
 zkl_session_zxid_is_absurd(ZklManager *m, int64_t zxid)
 {
 	int64_t		near = m->zxid.seen != 0 ? NEAR : NEAR_NOTHING;
-	bool		confirmed = m->zxid.doubted != 0 &&
-	zxid >= m->zxid.doubted && zxid - m->zxid.doubted < NEAR;
+	bool		confirmed = m->zxid.unbelieved != 0 &&
+	zxid >= m->zxid.unbelieved && zxid - m->zxid.unbelieved < NEAR;
 
-	m->zxid.doubted = 0;
+	m->zxid.unbelieved = 0;
 	if (zxid <= 0 || zxid > GREATEST)
 		return true;
 	if (zxid < m->zxid.seen || zxid - m->zxid.seen < near || confirmed)
 		return false;
-	m->zxid.doubted = zxid;
+	m->zxid.unbelieved = zxid;
 	return true;
 }
 
@@ -425,23 +425,23 @@ zkl_session_zxid_is_of_later_election(const ZklManager *m, int64_t zxid)
 }
 
 void
-zkl_session_zxid_withhold(ZklManager *m)
+zkl_session_zxid_hide(ZklManager *m)
 {
-	if (!m->zxid.withheld)
+	if (!m->zxid.hidden)
 		m->zxid.before = m->zxid.seen;
-	m->zxid.withheld = true;
+	m->zxid.hidden = true;
 }
 
 void
-zkl_session_zxid_disclose(ZklManager *m)
+zkl_session_zxid_show(ZklManager *m)
 {
-	m->zxid.withheld = false;
+	m->zxid.hidden = false;
 }
 
 int64_t
-zkl_session_zxid_told(const ZklManager *m)
+zkl_session_zxid_shown(const ZklManager *m)
 {
-	return m->zxid.withheld ? m->zxid.before : m->zxid.seen;
+	return m->zxid.hidden ? m->zxid.before : m->zxid.seen;
 }
 
 bool

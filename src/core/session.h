@@ -78,9 +78,9 @@ extern void zkl_session_zxid_believe(ZklManager *m, int64_t zxid);
  * Until an election is dealt with, the host is told the greatest id from before it.
  * Nothing is granted meanwhile.
  */
-extern void zkl_session_zxid_withhold(ZklManager *m);
-extern void zkl_session_zxid_disclose(ZklManager *m);
-extern int64_t zkl_session_zxid_told(const ZklManager *m);
+extern void zkl_session_zxid_hide(ZklManager *m);
+extern void zkl_session_zxid_show(ZklManager *m);
+extern int64_t zkl_session_zxid_shown(const ZklManager *m);
 
 /* Whether there was an election since the greatest id that was seen */
 extern bool zkl_session_zxid_is_of_later_election(const ZklManager *m, int64_t zxid);

@@ -113,7 +113,7 @@ zkl_session_lease_verify(ZklManager *m)
 	}
 	m->session_lease.verified = true;
 	m->session_lease.looking = false;
-	zkl_session_zxid_disclose(m);
+	zkl_session_zxid_show(m);
 	zkl_batches_want_beat(m, true);
 }
 
@@ -224,7 +224,7 @@ zkl_session_lease_extend(ZklManager *m, int64_t until)
  * they find out is not out of date when it ends.
  */
 bool
-zkl_session_lease_lapsed(ZklManager *m)
+zkl_session_lease_note_lapse(ZklManager *m)
 {
 	bool		valid = m->now < m->session_lease.until;
 	bool		lapsed = m->session_lease.relied && m->locks.nqueued > 0 &&

@@ -44,6 +44,6 @@ extern void zkl_session_lease_end(ZklManager *m);
 extern void zkl_session_lease_extend(ZklManager *m, int64_t until);
 
 /* Whether the lease has run out since the last call, and was relied on */
-extern bool zkl_session_lease_lapsed(ZklManager *m);
+extern bool zkl_session_lease_note_lapse(ZklManager *m);
 
 #endif							/* ZKL_CORE_SESSION_LEASE_H */

@@ -239,8 +239,8 @@ typedef struct ZklSessionLease
 typedef struct ZklZxid
 {
 	int64_t		seen;
-	int64_t		doubted;		/* answered, but not believed; see session.c */
-	bool		withheld;		/* the host is not told "seen", but "before" */
+	int64_t		unbelieved;		/* answered, but not believed; see session.c */
+	bool		hidden;			/* the host is not told "seen", but "before" */
 	int64_t		before;
 } ZklZxid;
 

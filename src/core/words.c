@@ -64,7 +64,7 @@ zkl_words_ask(ZklManager *m, ZklLock *lock, const ZklRequest *r)
 	int			left = MOST_ASKED;
 
 	if (!m->words.peers || r->guard ||
-		(!lock->unasked && lock->ahead.watch != ZKL_WATCH_WANTED))
+		(!lock->asks_due && lock->ahead.watch != ZKL_WATCH_WANTED))
 		return;
 	zkl_askers_asked(lock);
 	while (i-- > 0 && left > 0)

@@ -21,13 +21,13 @@ zkl_write_init_all(ZklManager *m)
 }
 
 static void
-go_to(ZklWrite *w, ZklWritePlace place)
+go_to(ZklWrite *w, ZklWriteState state)
 {
 	zkl_list_remove(&w->link);
 	if (w->seat != NULL)
 		w->seat->write = NULL;
 	w->seat = NULL;
-	w->place = place;
+	w->state = state;
 }
 
 void
@@ -66,7 +66,7 @@ zkl_write_drop(ZklWrite *w)
 void
 zkl_write_unsettle(ZklWrite *w)
 {
-	ZKL_ASSERT(w->place >= ZKL_WRITE_BATCH);
+	ZKL_ASSERT(w->state >= ZKL_WRITE_BATCH);
 	go_to(w, ZKL_WRITE_UNSETTLED);
 }
 
@@ -91,7 +91,7 @@ zkl_write_go_alone(ZklManager *m, ZklWrite *w, const ZklWriter *by)
 void
 zkl_write_settle(ZklManager *m, ZklWrite *w, const ZklOutcome *outcome)
 {
-	ZKL_ASSERT(w->place == ZKL_WRITE_BATCH || w->place == ZKL_WRITE_ALONE);
+	ZKL_ASSERT(w->state == ZKL_WRITE_BATCH || w->state == ZKL_WRITE_ALONE);
 	zkl_write_unsettle(w);
 	w->by->settle(m, w, outcome);
 }
@@ -113,7 +113,7 @@ zkl_write_retry(ZklManager *m)
 	{
 		ZklWrite   *w = zkl_container(ZklWrite, link, m->writes.stuck.head.next);
 
-		ZKL_ASSERT(w->place == ZKL_WRITE_HELD);
+		ZKL_ASSERT(w->state == ZKL_WRITE_HELD);
 		zkl_write_pend(m, w, w->by, w->rank);
 	}
 }
@@ -137,11 +137,11 @@ zkl_write_is_in_place(const ZklWrite *w)
 {
 	bool		listed = zkl_list_linked(&w->link);
 
-	if ((w->place == ZKL_WRITE_BATCH) != (w->seat != NULL) ||
+	if ((w->state == ZKL_WRITE_BATCH) != (w->seat != NULL) ||
 		(w->seat != NULL && w->seat->write != w))
 		return false;
-	return w->place == ZKL_WRITE_HELD ||
-		listed == (w->place == ZKL_WRITE_PENDING || w->place == ZKL_WRITE_ALONE);
+	return w->state == ZKL_WRITE_HELD ||
+		listed == (w->state == ZKL_WRITE_PENDING || w->state == ZKL_WRITE_ALONE);
 }
 
 /* ---- when to try refused work again ---- */

@@ -50,7 +50,7 @@ typedef struct ZklOutcome
 	int32_t		rc;
 	bool		beat;			/* it was the beat */
 	bool		culprit;		/* it was one of this write's */
-	const ZklWriter *by;		/* it was one of a write by this one, or NULL */
+	const ZklWriter *by;		/* whose write it is part of, or NULL */
 	const struct ZklLock *directory;	/* it was to create something there,
 										 * or NULL */
 } ZklOutcome;
@@ -83,7 +83,7 @@ struct ZklWriter
 
 extern void zkl_write_init_all(ZklManager *m);
 
-/* ---- steps: from any place ---- */
+/* ---- steps: from any state ---- */
 
 extern void zkl_write_hold(ZklWrite *w, const ZklWriter *by);
 extern void zkl_write_pend(ZklManager *m, ZklWrite *w, const ZklWriter *by,

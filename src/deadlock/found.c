@@ -33,9 +33,9 @@ zkl_found_forget(ZklDeadlock *d)
 }
 
 void *
-zkl_found_take(ZklDeadlock *d, size_t size)
+zkl_found_alloc(ZklDeadlock *d, size_t size)
 {
-	return zkl_arena_take(d->m, &d->search.found.arena, size);
+	return zkl_arena_alloc(d->m, &d->search.found.arena, size);
 }
 
 /* ---- entries and directories ---- */
@@ -63,7 +63,7 @@ copy_name(ZklDeadlock *d, const char *name)
 {
 	size_t		size = strlen(name) + 1;
 
-	return memcpy(zkl_found_take(d, size), name, size);
+	return memcpy(zkl_found_alloc(d, size), name, size);
 }
 
 static void
@@ -73,10 +73,10 @@ make_entries(ZklDeadlock *d, const ZklReply *reply)
 	size_t		nbuckets = zkl_table_size(reply->nchildren);
 	size_t		i;
 
-	d->search.found.entries = zkl_found_take(d, size);
+	d->search.found.entries = zkl_found_alloc(d, size);
 	memset(d->search.found.entries, 0, size);
 	zkl_table_init(&d->search.found.by_uuid,
-				   zkl_found_take(d, nbuckets * sizeof(ZklList)), nbuckets);
+				   zkl_found_alloc(d, nbuckets * sizeof(ZklList)), nbuckets);
 	for (i = 0; i < reply->nchildren; i++)
 	{
 		ZklEntry   *entry = &d->search.found.entries[d->search.found.nentries];
@@ -116,7 +116,7 @@ get_directory(ZklDeadlock *d, const char *path, ZklDialect dialect)
 
 	if (directory != NULL)
 		return directory;
-	directory = zkl_found_take(d, sizeof(ZklFoundDirectory) + length);
+	directory = zkl_found_alloc(d, sizeof(ZklFoundDirectory) + length);
 	memset(directory, 0, sizeof(ZklFoundDirectory));
 	memcpy(directory->path, path, length);
 	directory->dialect = dialect;
@@ -200,7 +200,7 @@ note_entry(ZklDeadlock *d, ZklEntry *entry, const char *text, size_t length,
 		return;
 	entry->state = ZKL_READ_DONE;
 	entry->czxid = czxid;
-	entry->data = zkl_found_take(d, sizeof(ZklWaitData));
+	entry->data = zkl_found_alloc(d, sizeof(ZklWaitData));
 	*entry->data = data;
 	path = zkl_actions_join(d->m, d->m->root, data.lock, "");
 	entry->directory = get_directory(d, path, data.dialect);
@@ -219,10 +219,10 @@ note_directory(ZklDeadlock *d, ZklFoundDirectory *directory, const ZklReply *rep
 
 	for (i = 0; i < reply->nchildren; i++)
 		bytes += strlen(reply->children[i]) + 1;
-	sorted = zkl_found_take(d, (reply->nchildren + 1) * sizeof(*sorted));
-	directory->names = zkl_found_take(d, bytes);
-	directory->all = zkl_found_take(d, (reply->nchildren + 1) *
-									sizeof(ZklStanding));
+	sorted = zkl_found_alloc(d, (reply->nchildren + 1) * sizeof(*sorted));
+	directory->names = zkl_found_alloc(d, bytes);
+	directory->all = zkl_found_alloc(d, (reply->nchildren + 1) *
+									 sizeof(ZklStanding));
 	for (i = 0, bytes = 0; i < reply->nchildren; i++)
 	{
 		ZklUuid		uuid;

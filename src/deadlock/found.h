@@ -65,7 +65,7 @@ extern void zkl_found_init(ZklDeadlock *d);
 extern void zkl_found_forget(ZklDeadlock *d);
 
 /* Memory until then */
-extern void *zkl_found_take(ZklDeadlock *d, size_t size);
+extern void *zkl_found_alloc(ZklDeadlock *d, size_t size);
 
 /* The listing of all publications, with which reading begins */
 extern void zkl_found_begin(ZklDeadlock *d, const ZklReply *reply);

@@ -34,8 +34,8 @@ add_edge(Graph *g, uint32_t from, uint32_t to, ZklCycleKind kind)
 	ZKL_ASSERT(g->graph.nedges <= g->room);
 	if (g->graph.nedges == g->room)
 	{
-		ZklCycleEdge *grown = zkl_found_take(g->d, 2 * g->room *
-											 sizeof(ZklCycleEdge));
+		ZklCycleEdge *grown = zkl_found_alloc(g->d, 2 * g->room *
+											  sizeof(ZklCycleEdge));
 
 		memcpy(grown, g->graph.edges, g->room * sizeof(ZklCycleEdge));
 		g->graph.edges = grown;
@@ -157,13 +157,13 @@ number_nodes(Graph *g)
 		directory->first = n;
 		n += (uint32_t) directory->n;
 	}
-	g->steps = zkl_found_take(g->d, (n + 1) * sizeof(ZklStep));
-	g->graph.first = zkl_found_take(g->d, (n + 1) * sizeof(uint32_t));
-	g->graph.came = zkl_found_take(g->d, (n + 1) * sizeof(uint32_t));
-	g->graph.queue = zkl_found_take(g->d, (n + 1) * sizeof(uint32_t));
-	g->path = zkl_found_take(g->d, (n + 1) * sizeof(uint32_t));
+	g->steps = zkl_found_alloc(g->d, (n + 1) * sizeof(ZklStep));
+	g->graph.first = zkl_found_alloc(g->d, (n + 1) * sizeof(uint32_t));
+	g->graph.came = zkl_found_alloc(g->d, (n + 1) * sizeof(uint32_t));
+	g->graph.queue = zkl_found_alloc(g->d, (n + 1) * sizeof(uint32_t));
+	g->path = zkl_found_alloc(g->d, (n + 1) * sizeof(uint32_t));
 	g->room = 2 * n + 16;
-	g->graph.edges = zkl_found_take(g->d, g->room * sizeof(ZklCycleEdge));
+	g->graph.edges = zkl_found_alloc(g->d, g->room * sizeof(ZklCycleEdge));
 	zkl_cycle_begin(&g->graph, n);
 	zkl_foreach(link, after, &g->d->search.found.directories)
 	{

@@ -108,12 +108,12 @@ check_publication(const ZklDeadlock *d, const ZklPublication *p)
 	if (!zkl_write_is_in_place(&p->write))
 		return "the publications to be written and their lists differ";
 	if (p->wait == NULL)
-		return p->write.place == ZKL_WRITE_NONE ||
-			(p->write.place == ZKL_WRITE_PENDING &&
+		return p->write.state == ZKL_WRITE_NONE ||
+			(p->write.state == ZKL_WRITE_PENDING &&
 			 p->write.by == &zkl_publication_creation) ?
 			"a publication of no wait stays" : NULL;
 	if (p->write.by == &zkl_publication_retraction &&
-		(p->write.place == ZKL_WRITE_PENDING || p->write.place == ZKL_WRITE_BATCH))
+		(p->write.state == ZKL_WRITE_PENDING || p->write.state == ZKL_WRITE_BATCH))
 		return "a publication is deleted although it is true";
 	if (held == NULL || held->demand != ZKL_DEMAND_GRANTED ||
 		held->node.state != ZKL_NODE_EXISTS)
@@ -138,8 +138,8 @@ check_publications(const ZklDeadlock *d)
 
 		if (why == NULL)
 			why = check_publication(d, p);
-		unsettled |= p->write.place == ZKL_WRITE_UNSETTLED;
-		judged |= p->write.place == ZKL_WRITE_ALONE;
+		unsettled |= p->write.state == ZKL_WRITE_UNSETTLED;
+		judged |= p->write.state == ZKL_WRITE_ALONE;
 	}
 	if (why == NULL && unsettled && !d->publications.unsettled)
 		why = "nothing will tell what became of a publication";

@@ -112,7 +112,7 @@ zkl_publication_path(ZklDeadlock *d, const char *name)
 static bool
 is_pending(const ZklPublication *p, const ZklWriter *by)
 {
-	return p->write.place == ZKL_WRITE_PENDING && p->write.by == by;
+	return p->write.state == ZKL_WRITE_PENDING && p->write.by == by;
 }
 
 static ZklPublication *
@@ -147,7 +147,7 @@ forget(ZklDeadlock *d, ZklPublication *p)
 
 /* It exists: is that still right? */
 static void
-exists(ZklDeadlock *d, ZklPublication *p)
+keep_or_retract(ZklDeadlock *d, ZklPublication *p)
 {
 	ZKL_ASSERT(p->d == d);
 	if (p->wait != NULL)
@@ -196,9 +196,9 @@ zkl_publication_retract(ZklDeadlock *d, ZklPublication *p)
 	p->wait = NULL;
 	if (is_pending(p, &zkl_publication_creation))
 		forget(d, p);
-	else if (p->write.place == ZKL_WRITE_NONE &&
+	else if (p->write.state == ZKL_WRITE_NONE &&
 			 !ZKL_MUTANT(PUBLICATION_OUTLIVES))
-		exists(d, p);
+		keep_or_retract(d, p);
 }
 
 /* ---- in a batch ---- */
@@ -224,7 +224,7 @@ any_exists(const ZklDeadlock *d)
 
 	zkl_foreach(link, after, &d->publications.all)
 	{
-		if (zkl_container(ZklPublication, all, link)->write.place == ZKL_WRITE_NONE)
+		if (zkl_container(ZklPublication, all, link)->write.state == ZKL_WRITE_NONE)
 			return true;
 	}
 	return false;
@@ -302,7 +302,7 @@ settle_creation(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 	{
 		p->czxid = o->zxid;
 		p->attempts = 0;
-		exists(d, p);
+		keep_or_retract(d, p);
 	}
 	else
 		d->publications.unsettled = true;
@@ -318,7 +318,7 @@ settle_retraction(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 		(o->culprit && o->rc == ZKL_RC_NONODE))
 		forget(d, p);
 	else if (o->kind == ZKL_OUTCOME_REFUSED && !o->culprit)
-		exists(d, p);
+		keep_or_retract(d, p);
 	else
 	{
 		/* A listing has to tell; if it was refused, one after a while. */
@@ -343,7 +343,7 @@ const ZklWriter zkl_publication_retraction = {
 void
 zkl_publication_judge(ZklDeadlock *d, ZklPublication *p)
 {
-	ZKL_ASSERT(p->write.place == ZKL_WRITE_NONE && p->wait != NULL);
+	ZKL_ASSERT(p->write.state == ZKL_WRITE_NONE && p->wait != NULL);
 	zkl_write_go_alone(d->m, &p->write, &zkl_publication_retraction);
 }
 
@@ -358,7 +358,7 @@ zkl_publication_judged(ZklDeadlock *d, ZklOutcomeKind kind)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, all, link);
 
-		if (p->write.place == ZKL_WRITE_ALONE)
+		if (p->write.state == ZKL_WRITE_ALONE)
 			zkl_write_settle(d->m, &p->write, &outcome);
 	}
 }
@@ -417,7 +417,7 @@ note_listed(ZklDeadlock *d, const char *name, uint64_t order)
 	if (p == NULL && zkl_node_find(d->m, &uuid) != NULL)
 	{
 		p = make(d, &uuid, name, "", 0);
-		exists(d, p);
+		keep_or_retract(d, p);
 	}
 	if (p != NULL)
 		p->seen = order;
@@ -446,15 +446,15 @@ zkl_publication_listed(ZklDeadlock *d, const ZklOp *op, const ZklReply *reply)
 	zkl_foreach(link, after, &d->publications.all)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, all, link);
-		bool		unsettled = p->write.place == ZKL_WRITE_UNSETTLED;
+		bool		unsettled = p->write.state == ZKL_WRITE_UNSETTLED;
 
 		if (p->seen == op->order && unsettled &&
 			d->m->now < d->publications.retry_at)
 			d->publications.unsettled = true;
 		else if (p->seen == op->order && unsettled)
-			exists(d, p);
+			keep_or_retract(d, p);
 		else if (p->seen != op->order &&
-				 (unsettled || p->write.place == ZKL_WRITE_NONE ||
+				 (unsettled || p->write.state == ZKL_WRITE_NONE ||
 				  is_pending(p, &zkl_publication_retraction)))
 			forget(d, p);
 	}

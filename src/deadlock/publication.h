@@ -59,7 +59,7 @@ extern void zkl_publication_send(ZklDeadlock *d);
 /* When to send one that was refused; -1: no need. */
 extern int64_t zkl_publication_timer(const ZklDeadlock *d);
 
-/* Settles what is unsettled.  False: the answer tells nothing. */
+/* Which of those exist whose write has no answer.  False: the listing does not tell. */
 extern bool zkl_publication_listed(ZklDeadlock *d, const ZklOp *op,
 								   const ZklReply *reply);
 

@@ -64,7 +64,7 @@ is_time(ZklDeadlock *d, ZklWait *w, const ZklStep *steps, size_t n)
 		!ZKL_MUTANT(STALE_DEPENDENTS))
 		return false;
 	return !others || ZKL_MUTANT(VERDICT_TOO_SOON) ||
-		zkl_waits_confirm(d, w, zxid, every * 1000 + TIME_TO_TELL);
+		zkl_waits_cycle_lasts(d, w, zxid, every * 1000 + TIME_TO_TELL);
 }
 
 /* ---- what it says ---- */

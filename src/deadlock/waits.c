@@ -147,7 +147,7 @@ zkl_waits_end(void *wing, ZklRequest *r)
 }
 
 void
-zkl_waits_unhold(void *wing, const ZklRequest *r)
+zkl_waits_hold_ended(void *wing, const ZklRequest *r)
 {
 	ZklDeadlock *d = wing;
 	ZklPublication *p = zkl_publication_of(d, &r->node.uuid);
@@ -375,7 +375,7 @@ zkl_waits_is_published(const ZklWait *w)
 
 	zkl_foreach(link, after, &w->publications)
 	{
-		if (zkl_container(ZklPublication, of_wait, link)->write.place !=
+		if (zkl_container(ZklPublication, of_wait, link)->write.state !=
 			ZKL_WRITE_NONE)
 			return false;
 	}
@@ -414,7 +414,7 @@ zkl_waits_refused(ZklWait *w)
 }
 
 bool
-zkl_waits_confirm(ZklDeadlock *d, ZklWait *w, int64_t zxid, int64_t time)
+zkl_waits_cycle_lasts(ZklDeadlock *d, ZklWait *w, int64_t zxid, int64_t time)
 {
 	if (zxid > w->cycle_zxid)
 	{

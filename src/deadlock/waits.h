@@ -20,7 +20,7 @@ extern void zkl_waits_begin(void *wing, ZklRequest *r);
 extern void zkl_waits_end(void *wing, ZklRequest *r);
 
 /* Nobody waits for r's owner because of r's znode any more; see core/hooks.h. */
-extern void zkl_waits_unhold(void *wing, const ZklRequest *r);
+extern void zkl_waits_hold_ended(void *wing, const ZklRequest *r);
 
 /* The host tells which owners wait for r's: ZklDependents. */
 extern void zkl_waits_told(void *wing, ZklRequest *r, const void *news);
@@ -54,8 +54,8 @@ extern bool zkl_waits_refused(ZklWait *w);
  * w is on a cycle whose latest publication has this zxid.  True: the cycle has
  * been there for so many µs.
  */
-extern bool zkl_waits_confirm(ZklDeadlock *d, ZklWait *w, int64_t zxid,
-							  int64_t time);
+extern bool zkl_waits_cycle_lasts(ZklDeadlock *d, ZklWait *w, int64_t zxid,
+								  int64_t time);
 
 /* Whether the owner holds this lock or waits for it; lock without the root */
 extern bool zkl_waits_knows(const ZklDeadlock *d, uint64_t owner,

@@ -24,7 +24,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 
 	if (r->demand == ZKL_DEMAND_UNUSED)
 		return r->node.state == ZKL_NODE_NONE && !queued && !trying &&
-			r->node.write.place == ZKL_WRITE_NONE && !zkl_downgrade_is_on(r) && !zkl_list_linked(&r->cache.link) &&
+			r->node.write.state == ZKL_WRITE_NONE && !zkl_downgrade_is_on(r) && !zkl_list_linked(&r->cache.link) &&
 			!zkl_list_linked(&r->rewrite.link) &&
 			!zkl_list_linked(&r->all) && !zkl_list_linked(&r->look.unwatched) &&
 			!zkl_list_linked(&r->look.unseen) &&
@@ -53,14 +53,14 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (queued && r->demand != ZKL_DEMAND_WAITING &&
 		r->demand != ZKL_DEMAND_GRANTED)
 		return "a request that neither waits nor holds is in the queue";
-	if ((r->node.write.place != ZKL_WRITE_NONE) !=
+	if ((r->node.write.state != ZKL_WRITE_NONE) !=
 		(r->node.state == ZKL_NODE_NEW || r->node.state == ZKL_NODE_DELETE) ||
 		(zkl_downgrade_is_on(r) && r->node.state != ZKL_NODE_EXISTS &&
-		 r->node.write.place != ZKL_WRITE_HELD) ||
+		 r->node.write.state != ZKL_WRITE_HELD) ||
 		!zkl_write_is_in_place(&r->node.write) || !zkl_write_is_in_place(&r->downgrade.write))
 		return "the writes and the nodes to be written differ";
 	if (r->node.state == ZKL_NODE_DELETE &&
-		r->node.write.place == ZKL_WRITE_HELD &&
+		r->node.write.state == ZKL_WRITE_HELD &&
 		!zkl_list_linked(&r->node.write.link) && !zkl_downgrade_pending(r))
 		return "a delete waits for nothing";
 	if (r->downgrade.either && r->node.state != ZKL_NODE_DELETE)
@@ -162,7 +162,7 @@ check_words(const ZklManager *m, const ZklRequest *r)
 		r->node.state != ZKL_NODE_NONE)
 		return "a znode that may have had a word is not being deleted";
 	if (r->askers.over && r->askers.n > 0 &&
-		r->node.write.place == ZKL_WRITE_PENDING &&
+		r->node.write.state == ZKL_WRITE_PENDING &&
 		r->node.write.rank == ZKL_RANK_LATE_DELETE)
 		return "the delete of a znode that had a word is put off";
 	return zkl_node_was_sent(r) && zkl_departed_has(m, r->lock, &r->node.uuid) ?

@@ -211,7 +211,7 @@ zkl_dump_place(ZklLine *line, const ZklWrite *w)
 	};
 #undef PLACE
 
-	zkl_line_name(line, "write=", places[w->place]);
+	zkl_line_name(line, "write=", places[w->state]);
 }
 
 static void

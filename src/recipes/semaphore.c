@@ -98,7 +98,7 @@ is_permit_lost(int slotno)
 		 !zkl_lease_is_current(slot.s_record.generation));
 }
 
-/* What get_permits_ is called with, and its result */
+/* What get_permits_guarded() is called with, and its result */
 typedef struct PermitRun
 {
 	const ZklLockRequest *request;

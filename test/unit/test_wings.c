@@ -141,7 +141,7 @@ note_waited(void *wing, ZklRequest *r)
 }
 
 static void
-note_unheld(void *wing, const ZklRequest *r)
+note_hold_ended(void *wing, const ZklRequest *r)
 {
 	(void) wing;
 	CHECK(r->lock != NULL);
@@ -215,7 +215,7 @@ static const char *const names[] = {"noted"};
 static const ZklWing noting = {
 	.operations = names,.begin = begin_noting,.end = end_noting,
 	.began = note_began,.queued = note_queued,.waited = note_waited,
-	.unheld = note_unheld,
+	.hold_ended = note_hold_ended,
 	.disconnected = note_disconnected,.session_lost = note_session_lost,
 	.writes_lost = note_writes_lost,.send = ask,.reply = note_answer,.timer = tell_due,.found = note_found,
 	.disowns = disown

@@ -51,7 +51,7 @@ one_place(void)
 		check_pending(m, ZKL_RANK_CREATE, w, "0");
 		zkl_write_take_seat(w, &seats[0], 3);
 		CHECK(zkl_write_is_in_place(w));
-		CHECK_INT(w->place, ZKL_WRITE_BATCH);
+		CHECK_INT(w->state, ZKL_WRITE_BATCH);
 		CHECK_INT(seats[0].index, 3);
 		check_pending(m, ZKL_RANK_CREATE, w, "");
 		switch (step)
