@@ -142,11 +142,12 @@ zkl_node_record_all(ZklManager *m, const ZklRequest *r)
 {
 	const ZklRequest *s = r;
 
+	/* r comes last: until then its slot shows the node, whatever ends the worker. */
 	do
 	{
+		s = s->ring.next;
 		if (s == r || s->ring.cover == r)
 			zkl_node_record(m, s);
-		s = s->ring.next;
 	} while (s != r);
 }
 
