@@ -20,11 +20,14 @@
 #include "core/batch_reply.h"
 #include "core/batches.h"
 #include "core/connection.h"
+#include "core/contenders.h"
+#include "core/directories.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/look.h"
 #include "core/node.h"
 #include "core/reads.h"
+#include "core/request.h"
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/write.h"
@@ -43,6 +46,12 @@ proved(ZklManager *m)
 		if (r->demand == ZKL_DEMAND_UNUSED)
 			continue;
 		zkl_lock_touch(m, r->lock);
+		if (ZKL_MUTANT(GRANT_AFTER_LOST_ANSWER) && r->lock->parents.guessed &&
+			zkl_node_is_unsettled(r) && zkl_list_empty(&r->lock->queue.own))
+		{
+			zkl_contenders_account(m, r->lock, 0, m->zxid.seen);
+			zkl_request_exists(m, r, 0, m->zxid.seen);
+		}
 		if (zkl_node_is_unsettled(r) || zkl_downgrade_is_unsettled(r))
 			zkl_reads_list_again(m, r->lock);
 		if (r->lock->ahead.watch == ZKL_WATCH_WANTED)
@@ -246,7 +255,7 @@ zkl_batch_reply_parent(ZklManager *m, ZklLock *lock, int32_t rc)
 		rc == ZKL_RC_NONODE || zkl_zkapi_is_of_session(rc))
 		return;
 	if (lock != NULL)
-		zkl_node_parents_refused(lock, rc);
+		zkl_directories_refused(lock, rc);
 	else
 		zkl_session_parent_refused(m, rc);
 }

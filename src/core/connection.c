@@ -10,6 +10,7 @@
 #include "core/batches.h"
 #include "core/connection.h"
 #include "core/contenders.h"
+#include "core/directories.h"
 #include "core/downgrade.h"
 #include "core/hooks.h"
 #include "core/janitor.h"
@@ -117,6 +118,7 @@ zkl_connection_down(ZklManager *m)
 	zkl_rewrite_disconnected(m);
 	zkl_session_disconnected(m);
 	zkl_janitor_disconnected(m);
+	zkl_directories_disconnected(m);
 	zkl_batch_reply_lost(m);
 	ZKL_HOOKS(m, disconnected);
 	zkl_revived_disconnected(m);

@@ -54,7 +54,7 @@ zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 	bool		next = false;
 	bool		gap = false;
 
-	if (seq == 0)
+	if (seq == 0 || (lock->parents.guessed && ZKL_MUTANT(GRANT_AT_ANY_NUMBER)))
 	{
 		zkl_contenders_forget(m, lock);
 		lock->foreign.unknown_from = ZKL_SEQ_NONE;

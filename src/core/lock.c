@@ -13,6 +13,7 @@
 #include "core/actions.h"
 #include "core/askers.h"
 #include "core/contenders.h"
+#include "core/directories.h"
 #include "core/hooks.h"
 #include "core/lock.h"
 #include "core/look.h"
@@ -111,7 +112,11 @@ zkl_lock_get(ZklManager *m, const char *name, ZklDialect dialect)
 	memcpy(path + root, name, length - root + 1);
 	lock = zkl_lock_find(m, path, length, dialect);
 	if (lock == NULL)
-		return make_lock(m, path, length, dialect);
+	{
+		lock = make_lock(m, path, length, dialect);
+		zkl_directories_return(m, lock);
+		return lock;
+	}
 	if (zkl_list_linked(&lock->idle))
 	{
 		zkl_list_remove(&lock->idle);
@@ -144,6 +149,7 @@ free_lock(ZklManager *m, ZklLock *lock)
 	ZKL_ASSERT(lock->requests.n == 0 && lock->pins == 0);
 	ZKL_ASSERT(lock->queue.waiting == NULL && lock->queue.nheld == 0);
 	ZKL_ASSERT(lock->cached == NULL);
+	zkl_directories_leave(m, lock);
 	zkl_reads_unwatch_directory(m, lock, is_shared(m, lock));
 	zkl_reads_forget(m, lock);
 	zkl_contenders_forget(m, lock);

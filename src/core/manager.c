@@ -17,6 +17,7 @@
 #include "core/contenders.h"
 #include "core/decide.h"
 #include "core/departed.h"
+#include "core/directories.h"
 #include "core/downgrade.h"
 #include "core/end.h"
 #include "core/hooks.h"
@@ -65,6 +66,7 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_node_init_all(m);
 	zkl_write_init_all(m);
 	zkl_lock_init_all(m);
+	zkl_directories_init_all(m);
 	zkl_look_init_all(m);
 	zkl_reads_init(m);
 	zkl_siblings_init_all(m);
@@ -80,6 +82,7 @@ zkl_manager_destroy(ZklManager *m)
 {
 	zkl_hooks_end(m);
 	zkl_lock_free_all(m);
+	zkl_directories_free_all(m);
 	zkl_janitor_stop(m);
 	zkl_batches_free(m);
 	zkl_actions_free(m);
@@ -177,8 +180,16 @@ heed_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
 		case ZKL_OP_SWEEP:
 			zkl_session_swept(m, reply->rc);
 			break;
+		case ZKL_OP_DIRECTORY:
+			if (op.lock != NULL && reply->rc == ZKL_RC_OK)
+				zkl_directories_made(op.lock);
+			zkl_batch_reply_parent(m, op.lock, reply->rc);
+			break;
 		case ZKL_OP_PARENT:
 			zkl_batch_reply_parent(m, op.lock, reply->rc);
+			break;
+		case ZKL_OP_DIRECTORIES:
+			zkl_directories_deleted(m, reply);
 			break;
 		case ZKL_OP_DELETE:
 			ZKL_ASSERT(op.request != NULL);
@@ -336,6 +347,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	zkl_revived_send(m);
 	zkl_session_lease_send(m);
 	zkl_janitor_send(m);
+	zkl_directories_send(m);
 	ZKL_HOOKS(m, send);
 	zkl_cache_offer(m);
 }
@@ -355,7 +367,7 @@ zkl_manager_timer(const ZklManager *m)
 	return earlier(earlier(earlier(zkl_batch_timer(m), zkl_janitor_timer(m)),
 						   earlier(zkl_session_lease_timer(m),
 								   zkl_keep_timer(m))),
-				   earlier(zkl_hooks_timer(m),
+				   earlier(earlier(zkl_hooks_timer(m), zkl_directories_timer(m)),
 						   earlier(zkl_cache_timer(m), zkl_rewrite_timer(m))));
 }
 

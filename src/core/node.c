@@ -1,9 +1,8 @@
 /*
  * node.c
- *	  The znodes of our requests, and the directories that they miss.
+ *	  The znodes of our requests.
  *
- * Owns ZklNode, ZklNodes, and the attempts of a request.  Runs in the worker
- * (and in tests), takes no locks.  request.c knows what a step means for the
+ * Owns ZklNode and ZklNodes.  Runs in the worker (and in tests), takes no locks.  request.c knows what a step means for the
  * request and its lock.
  */
 #include <string.h>
@@ -224,65 +223,4 @@ zkl_node_gone(ZklRequest *r)
 	zkl_write_drop(&r->node.write);
 	zkl_list_remove(&r->node.by_uuid);
 	r->node.state = ZKL_NODE_NONE;
-}
-
-/* ---- directories that are missing, and are made ahead of a create ---- */
-
-void
-zkl_node_parents_make(ZklManager *m, ZklLock *lock, const char *path,
-					  const char *skip)
-{
-	size_t		length = strlen(path),
-				shared = 0,
-				i;
-
-	if (lock != NULL)
-		lock->parents = (ZklParents)
-	{
-		0
-	};
-	for (i = 0; path[i] != '\0' && path[i] == skip[i]; i++)
-	{
-		if (path[i] == '/')
-			shared = i;
-	}
-	if ((path[i] == '\0' || path[i] == '/') &&
-		(skip[i] == '\0' || skip[i] == '/'))
-		shared = i;
-	for (i = shared + 1; i <= length; i++)
-	{
-		char	   *parent;
-
-		if (path[i] != '/' && path[i] != '\0')
-			continue;
-		parent = zkl_actions_join(m, path, "", "");
-		parent[i] = '\0';
-		zkl_operations_send(m, ZKL_OP_PARENT, lock, NULL,
-							ZKL_SEND_CREATE_CONTAINER, parent);
-	}
-}
-
-void
-zkl_node_parents_missing(ZklLock *lock)
-{
-	lock->parents.missing = true;
-}
-
-bool
-zkl_node_parents_try_again(ZklRequest *r)
-{
-	return r->lock->parents.rc == 0 && ++r->attempts < ZKL_MAX_ATTEMPTS;
-}
-
-void
-zkl_node_parents_found(ZklRequest *r)
-{
-	r->attempts = 0;
-	r->lock->parents.rc = 0;
-}
-
-void
-zkl_node_parents_refused(ZklLock *lock, int32_t rc)
-{
-	lock->parents.rc = rc;
 }

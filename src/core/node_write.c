@@ -12,6 +12,7 @@
 #include "core/batches.h"
 #include "core/cache.h"
 #include "core/contenders.h"
+#include "core/directories.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/look.h"
@@ -43,7 +44,7 @@ creates_in(const ZklWrite *w)
 	return written_for(w)->lock;
 }
 
-/* Gives it an id, records that, and makes the directory if that is known to be missing. */
+/* Gives it an id, records that, and makes the directory if that is missing. */
 static void
 announce(ZklManager *m, ZklRequest *r, ZklForm *form)
 {
@@ -51,8 +52,11 @@ announce(ZklManager *m, ZklRequest *r, ZklForm *form)
 	zkl_node_identify(m, r);
 	zkl_node_record(m, r);
 	if (!r->lock->parents.missing)
+	{
+		zkl_directories_guess(m, r->lock);
 		return;
-	zkl_node_parents_make(m, r->lock, r->lock->path, form->made);
+	}
+	zkl_directories_make(m, r->lock, r->lock->path, form->made);
 	form->made = r->lock->path;
 }
 
@@ -83,14 +87,15 @@ fill_create(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 /*
  * Reads go behind the create, as ZooKeeper keeps the order: list a directory that is
  * unknown, or to which others came before our last create, as they may have come
- * again; and watch one that we often come to, so that it is known next time.
+ * again; and watch one that we often come to, so that it is known next time.  One that
+ * is new is known by the first number in it.
  */
 static void
 read_behind(ZklManager *m, ZklWrite *w)
 {
 	ZklLock    *lock = written_for(w)->lock;
 
-	if (zkl_list_empty(&lock->queue.own) &&
+	if (zkl_list_empty(&lock->queue.own) && !zkl_directories_is_guessed(lock) &&
 		(lock->foreign.unknown_from != ZKL_SEQ_NONE || lock->base.gap ||
 		 !zkl_contenders_continuous(lock)))
 		zkl_reads_want_listing(m, lock);
@@ -133,13 +138,13 @@ create_applied(ZklManager *m, ZklRequest *r, const ZklOutcome *o)
 		zkl_session_need_chain(m);
 		return;
 	}
-	zkl_node_parents_found(r);
 	if (seq < ZKL_SEQ_LIMIT)
 	{
 		zkl_lock_counter_good(r->lock);
 		lose_older_incarnation(m, r->lock, seq);
 		alone = zkl_contenders_account(m, r->lock, seq, o->zxid);
 	}
+	zkl_directories_found(m, r, seq);
 	zkl_node_created(m, r, alone);
 	zkl_request_exists(m, r, seq, o->zxid);
 
@@ -163,10 +168,10 @@ create_failed(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
 		zkl_request_node_deleted(m, zkl_container(ZklRequest, place.link,
 												  lock->queue.own.head.next));
 	if (rc == ZKL_RC_NONODE)
-		zkl_node_parents_missing(lock);
+		zkl_directories_missing(lock);
 	if (r->demand != ZKL_DEMAND_WAITING)
 		zkl_request_node_gone(m, r);
-	else if (rc == ZKL_RC_NONODE && zkl_node_parents_try_again(r))
+	else if (rc == ZKL_RC_NONODE && zkl_directories_try_again(r))
 		zkl_request_resend(m, r);
 	else
 	{
@@ -202,7 +207,7 @@ create_refused(ZklManager *m, ZklRequest *r, const ZklOutcome *o)
 {
 	if (o->rc == ZKL_RC_NONODE && o->directory != NULL &&
 		zkl_list_empty(&r->lock->queue.own))
-		zkl_node_parents_missing(r->lock);
+		zkl_directories_missing(r->lock);
 	if (o->culprit || shares_fate(r, o))
 		create_failed(m, r, o->rc, r->lock == o->directory);
 	else

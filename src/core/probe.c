@@ -9,7 +9,8 @@
  * A try that must not wait fails if any contender is in the way.  To find that
  * out by a place in the queue takes two writes, a create and a delete.  A
  * listing tells as well, and all pending tries share it.  If our last create
- * met no other contender, the try creates at once, and mostly gets the lock.
+ * met no other contender, or the directory is probably missing, the try creates at
+ * once, and mostly gets the lock.
  * It also creates at once if we could not be sure of a "false", or if its own session
  * may be in the way, with a hold that was broken, say.
  *
@@ -22,6 +23,7 @@
 #include "core/batches.h"
 #include "core/contenders.h"
 #include "core/departed.h"
+#include "core/directories.h"
 #include "core/janitor.h"
 #include "core/node.h"
 #include "core/operations.h"
@@ -70,7 +72,8 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 
 	if (!r->timed_out || r->ring.next != r ||
 		lock->dialect == ZKL_DIALECT_PERMIT || likely_free(lock) ||
-		zkl_siblings_count(m, r) > 0 || !may_deny_soon(m))
+		zkl_directories_is_missing(m, lock) || zkl_siblings_count(m, r) > 0 ||
+		!may_deny_soon(m))
 		return false;
 	zkl_tries_add(lock, r);
 	zkl_reads_want(m, lock);

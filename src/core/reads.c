@@ -94,6 +94,33 @@ zkl_reads_want_children(ZklManager *m, ZklLock *lock)
 	zkl_reads_want_listing(m, lock);
 }
 
+static uint32_t *
+visit_of(ZklManager *m, const char *path, size_t length, uint32_t *tag)
+{
+	uint64_t	hash = zkl_table_hash(path, length);
+
+	*tag = (uint32_t) (hash >> 32);
+	return &m->reads.visits[hash & (ZKL_VISITS - 1)];
+}
+
+bool
+zkl_reads_has_visited(ZklManager *m, const char *path, size_t length)
+{
+	uint32_t	tag;
+
+	return *visit_of(m, path, length, &tag) == tag;
+}
+
+void
+zkl_reads_forget_visit(ZklManager *m, const char *path, size_t length)
+{
+	uint32_t	tag;
+	uint32_t   *visit = visit_of(m, path, length, &tag);
+
+	if (*visit == tag)
+		*visit = 0;
+}
+
 /*
  * With the watch the next create needs no listing.  If a server comes here
  * only once in a while, the watch never pays: it costs a read, the watch and
@@ -102,9 +129,8 @@ zkl_reads_want_children(ZklManager *m, ZklLock *lock)
 void
 zkl_reads_visit(ZklManager *m, ZklLock *lock)
 {
-	uint64_t	hash = zkl_table_hash(lock->path, lock->path_length);
-	uint32_t   *visit = &m->reads.visits[hash & (ZKL_VISITS - 1)];
-	uint32_t	tag = (uint32_t) (hash >> 32);
+	uint32_t	tag;
+	uint32_t   *visit = visit_of(m, lock->path, lock->path_length, &tag);
 
 	if (lock->directory.watch != ZKL_WATCH_NONE)
 		return;

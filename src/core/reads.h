@@ -20,6 +20,10 @@ extern void zkl_reads_set_watch(ZklManager *m, ZklWatchState *watch,
  */
 extern void zkl_reads_visit(ZklManager *m, ZklLock *lock);
 
+/* Whether we came to a directory lately; nobody will, as it is deleted. */
+extern bool zkl_reads_has_visited(ZklManager *m, const char *path, size_t length);
+extern void zkl_reads_forget_visit(ZklManager *m, const char *path, size_t length);
+
 /* Puts the lock in line to read: a listing or a watch is wanted. */
 extern void zkl_reads_want(ZklManager *m, ZklLock *lock);
 

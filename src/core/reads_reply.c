@@ -13,6 +13,7 @@
 #include "core/cache.h"
 #include "core/contenders.h"
 #include "core/departed.h"
+#include "core/directories.h"
 #include "core/downgrade.h"
 #include "core/downgrade_reply.h"
 #include "core/janitor.h"
@@ -448,6 +449,7 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child)
 						 &uuid))
 	{
 		zkl_contenders_add_stranger(lock);
+		zkl_directories_shared(lock);
 		return;
 	}
 	r = has_uuid ? zkl_node_find(m, &uuid) : NULL;
@@ -460,6 +462,7 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child)
 			c.uuid = uuid;
 		c.leftover = c.zklock && r == NULL && zkl_node_made_uuid(m, &uuid);
 		zkl_contenders_add(lock, &c, child);
+		zkl_directories_shared(lock);
 	}
 }
 

@@ -23,6 +23,7 @@
 
 #include "core/actions.h"
 #include "core/batches.h"
+#include "core/directories.h"
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/session.h"
@@ -184,7 +185,7 @@ zkl_session_open_chain(ZklManager *m)
 		return;
 	}
 	if (m->chain.parents)
-		zkl_node_parents_make(m, NULL, servers_path(m), "");
+		zkl_directories_make(m, NULL, servers_path(m), "");
 	ops = op = (ZklMultiOp *) (void *)
 		zkl_actions_text(m, 2 * sizeof(ZklMultiOp));
 	memset(ops, 0, 2 * sizeof(ZklMultiOp));

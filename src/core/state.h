@@ -15,7 +15,16 @@
 #define ZKL_MAX_ATTEMPTS	5	/* to make a lock's directory, for one create */
 #define ZKL_RETRY_DELAY		1000000 /* µs until what was refused is tried
 									 * again */
+#define ZKL_PARENT_GUESSES	256		/* a power of 2 */
+#define ZKL_MAX_GOING		64		/* directories that one transaction deletes */
+
+/* Tests define fewer. */
+#ifndef ZKL_VISITS
 #define ZKL_VISITS			16384	/* a power of 2 */
+#endif
+#ifndef ZKL_MAX_LEFT
+#define ZKL_MAX_LEFT		1024	/* directories to be deleted later */
+#endif
 #define ZKL_CONTACTS		48	/* to remember; one per T/48 at most */
 
 typedef enum ZklOpKind
@@ -34,6 +43,8 @@ typedef enum ZklOpKind
 	ZKL_OP_WATCH_OWN,
 	ZKL_OP_TOKEN,				/* get a node's czxid */
 	ZKL_OP_PARENT,
+	ZKL_OP_DIRECTORY,			/* create of a lock's directory itself */
+	ZKL_OP_DIRECTORIES,			/* delete of some that nobody uses */
 	ZKL_OP_DELETE,				/* of a request's node */
 	ZKL_OP_RESET,				/* delete of a directory whose counter ended */
 	ZKL_OP_JANITOR,				/* looks for nodes that no request claims */
@@ -117,6 +128,25 @@ typedef struct ZklReads
 	uint32_t	visits[ZKL_VISITS]; /* of directories that we came to lately,
 									 * a part of the hash, by another part */
 } ZklReads;
+
+/* What was met last under one parent, for a part of its hash */
+typedef struct ZklParentGuess
+{
+	uint32_t	tag;			/* another part of it */
+	bool		missing;		/* the directory of a name that came new */
+} ZklParentGuess;
+
+typedef struct ZklLeft ZklLeft;
+
+/* The directories of locks; see directories.c */
+typedef struct ZklDirectories
+{
+	ZklParentGuess guesses[ZKL_PARENT_GUESSES];
+	ZklList		left;			/* to be deleted, in the order of their time */
+	ZklTable	by_path;		/* those whose delete is not under way */
+	uint32_t	nleft;
+	uint32_t	ngoing;			/* the first ones: their delete is under way */
+} ZklDirectories;
 
 /* All operations under way */
 typedef struct ZklOperations
@@ -354,6 +384,7 @@ struct ZklManager
 	ZklTable	owners;			/* all requests; see siblings.c */
 	ZklLocks	locks;
 	ZklReads	reads;
+	ZklDirectories directories;
 	ZklList		kept;			/* after their release; see keep.c */
 	int64_t		stuck_until;	/* then what was refused is tried again */
 	int64_t		unanswered_until;	/* no reconnect before, because a read was

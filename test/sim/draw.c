@@ -95,6 +95,22 @@ draw_hot(void)
 	foreigners.n = (int) DRAW(0, 1, 2);
 }
 
+/* Names that are seldom used, and directories that go in between */
+static void
+draw_cold(void)
+{
+	hosts.cold = true;
+	hosts.nlocks = MAX_LOCKS;
+	hosts.max_directories = (uint32_t) DRAW(0, 1);
+	backends.per_host = (int) DRAW(1, 2);
+	backends.think = ens.timeout / DRAW(20, 4, 1);
+	backends.hold = ens.timeout / DRAW(2000, 200, 20);
+	foreigners.n = (int) DRAW(0, 0, 1, 2);
+	foreigners.think = ens.timeout / DRAW(20, 4, 1);
+	ens.reap_every = DRAW(ens.timeout / 20, ens.timeout / 4, NEVER);
+	ens.reap_at = ens.reap_every == NEVER ? NEVER : base.now;
+}
+
 /* Most locks are Curator's read-write locks, where most can happen. */
 static void
 draw_dialects(void)
@@ -148,6 +164,8 @@ draw_hosts(void)
 		draw_storm();
 	else if (base.profile == PROFILE_HOT)
 		draw_hot();
+	if (base.seed % 8 == 3)
+		draw_cold();
 	draw_dialects();
 
 	/* Every fourth has a semaphore instead of its last lock. */

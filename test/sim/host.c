@@ -17,7 +17,8 @@
 
 Hosts		hosts;
 
-static const char *const names[MAX_LOCKS] = {"/a", "/b/c", "/b/d"};
+/* Those of cold seeds come under one parent. */
+static const char *const names[2][MAX_LOCKS] = {{"/a", "/b/c", "/b/d"}, {"/b/a", "/b/c", "/b/d"}};
 
 void
 host_suspend(Host *h, Time until)
@@ -30,14 +31,15 @@ host_suspend(Host *h, Time until)
 const char *
 lock_name(int lock)
 {
-	return names[lock];
+	return names[hosts.cold][lock];
 }
 
 Path *
 lock_path(int lock)
 {
-	static const char *const paths[MAX_LOCKS] = {
-		SIM_ROOT "/a", SIM_ROOT "/b/c", SIM_ROOT "/b/d"
+	static const char *const paths[2][MAX_LOCKS] = {
+		{SIM_ROOT "/a", SIM_ROOT "/b/c", SIM_ROOT "/b/d"},
+		{SIM_ROOT "/b/a", SIM_ROOT "/b/c", SIM_ROOT "/b/d"}
 	};
 
 	if (hosts.paths_of != tree_generation())
@@ -46,7 +48,7 @@ lock_path(int lock)
 		hosts.paths_of = tree_generation();
 	}
 	if (hosts.paths[lock] == NULL)
-		hosts.paths[lock] = tree_path(paths[lock]);
+		hosts.paths[lock] = tree_path(paths[hosts.cold][lock]);
 	return hosts.paths[lock];
 }
 

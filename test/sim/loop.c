@@ -12,6 +12,7 @@
 #include "backend.h"
 #include "chaos.h"
 #include "core/mutant.h"
+#include "core/operations.h"
 #include "cycles.h"
 #include "host.h"
 #include "oracle.h"
@@ -212,6 +213,31 @@ worker_actions(Host *h)
 	carry_on(h);
 }
 
+/* An answer about a directory */
+static void
+see_answer(const Host *h, const Frame *frame)
+{
+	const ZklOp *op = frame->is_event ? NULL :
+		zkl_operations_find(h->worker.m, frame->tag);
+
+	if (op == NULL)
+		return;
+	if (op->kind == ZKL_OP_DIRECTORY && op->lock != NULL && op->lock->parents.guessed)
+	{
+		if (frame->reply.rc == ZKL_RC_OK)
+			SEEN(GUESSED_RIGHT);
+		else if (frame->reply.rc == ZKL_RC_NODEEXISTS)
+			SEEN(GUESSED_WRONG);
+	}
+	if (op->kind == ZKL_OP_DIRECTORIES)
+	{
+		if (frame->reply.rc == ZKL_RC_OK)
+			SEEN(DIRECTORIES_DELETED);
+		else
+			SEEN(DIRECTORY_USED);
+	}
+}
+
 /*
  * From then on it knows who came to a lock: see watcher_event.  What was sent before
  * the ensemble was wiped says nothing.
@@ -257,6 +283,7 @@ take_messages(Host *h)
 			if (!frame->is_event && ensemble_is_refusal(frame->reply.rc))
 				h->refused_at = base.now;
 			oracle_read(h, frame);
+			see_answer(h, frame);
 			worker_deliver(&h->worker, frame);
 			if (frame->is_event)
 				continue;

@@ -33,6 +33,10 @@
 	X(GUARD, "a lock was held under which ZooKeeper is read") \
 	X(NO_NUMBER, "a request failed because the counter of its directory was at its end") \
 	X(BEGUN_ANEW, "a lock was granted in a directory that has begun anew since") \
+	X(GUESSED_RIGHT, "a directory was made on a guess ahead of its first znode") \
+	X(GUESSED_WRONG, "a directory that seemed to be missing was there") \
+	X(DIRECTORIES_DELETED, "directories were deleted because nobody used them any more") \
+	X(DIRECTORY_USED, "one of them was in use, or gone") \
 	X(EPILOGUE, "something was to be written when a lock was released") \
 	X(PROMISE, "a holder was told for how long nobody else gets the lock") \
 	X(PROMISE_OUTLIVES, "a process ended before the time that it was told") \
