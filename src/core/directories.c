@@ -23,6 +23,7 @@
 #include "core/actions.h"
 #include "core/directories.h"
 #include "core/memory.h"
+#include "core/mutant.h"
 #include "core/operations.h"
 #include "core/reads.h"
 
@@ -225,7 +226,8 @@ zkl_directories_leave(ZklManager *m, const ZklLock *lock)
 {
 	ZklLeft    *left;
 
-	if (!lock->parents.made || lock->dialect == ZKL_DIALECT_KAZOO ||
+	if (!lock->parents.made ||
+		(lock->dialect == ZKL_DIALECT_KAZOO && !ZKL_MUTANT(DIRECTORY_OF_KAZOO)) ||
 		m->connection.state != ZKL_CONNECTION_READY)
 		return;
 	left = zkl_memory_alloc(m, sizeof(ZklLeft) + lock->path_length + 1);

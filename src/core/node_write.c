@@ -87,8 +87,9 @@ fill_create(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 /*
  * Reads go behind the create, as ZooKeeper keeps the order: list a directory that is
  * unknown, or to which others came before our last create, as they may have come
- * again; and watch one that we often come to, so that it is known next time.  One that
- * is new is known by the first number in it.
+ * again; and watch one that we often come to, so that it is known next time (to send a
+ * create again is not to come again).  One that is new is known by the first number in
+ * it.
  */
 static void
 read_behind(ZklManager *m, ZklWrite *w)
@@ -101,7 +102,8 @@ read_behind(ZklManager *m, ZklWrite *w)
 		zkl_reads_want_listing(m, lock);
 	if (lock->cached != NULL)
 		zkl_reads_want_children(m, lock);
-	zkl_reads_visit(m, lock);
+	if (w->rank != ZKL_RANK_RESEND)
+		zkl_reads_visit(m, lock);
 	if (lock->listing.wanted || lock->directory.watch == ZKL_WATCH_WANTED)
 		zkl_reads_want(m, lock);
 }

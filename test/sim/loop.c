@@ -114,6 +114,27 @@ check_slot(Host *h, int i, const ZklAction *action)
 		oracle_free(h, i);
 }
 
+/* kazoo's clients make a directory once, and rely on it then. */
+static void
+check_directories(const Host *h, const ZklAction *action)
+{
+	const ZklOp *op = action->kind == ZKL_ACTION_SEND ?
+		zkl_operations_find(h->worker.m, action->tag) : NULL;
+	uint32_t	i;
+	int			lock;
+
+	for (i = 0; op != NULL && op->kind == ZKL_OP_DIRECTORIES && i < action->nmulti; i++)
+	{
+		for (lock = 0; lock < hosts.nlocks; lock++)
+		{
+			if (lock_dialect(lock) == ZKL_DIALECT_KAZOO &&
+				strcmp(lock_path(lock)->text, action->multi[i].path) == 0)
+				broken("S8", "host %d deletes the directory %s", h->id,
+					   action->multi[i].path);
+		}
+	}
+}
+
 static bool
 before_action(Worker *w, const ZklAction *action)
 {
@@ -128,6 +149,7 @@ before_action(Worker *w, const ZklAction *action)
 	}
 	if (h->stop_after > 0)
 		h->stop_after--;
+	check_directories(h, action);
 	check_slot(h, (int) action->request, action);
 	return true;
 }

@@ -134,6 +134,7 @@
 	X(NUMBER_PAST_LIMIT, "a request gets the lock by a number that others take for less than zero") \
 	X(GRANT_AT_ANY_NUMBER, "a znode in a directory that was made on a guess counts as the first, whatever its number") \
 	X(GRANT_AFTER_LOST_ANSWER, "so it does if the answer to its create is lost") \
+	X(DIRECTORY_OF_KAZOO, "a directory goes although it is one of kazoo's clients") \
 	X(COUNTER_STAYS, "a directory whose counter is at its end is not deleted when it is empty") \
 	X(REVIVED_UNANSWERED, "a request whose create has no answer keeps its place although the end of its session may be lost") \
 	X(VERDICT_TAKEN_BACK, "a verdict goes on although its own publication was taken back") \
