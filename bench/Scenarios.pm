@@ -23,6 +23,7 @@ use ScenarioRecall;
 use ScenarioSteps;
 
 our $drawn_names = 100_000;
+my $all_names = 1_000_000_000;    # hardly one comes twice
 
 sub clients { return $_[0] == 1 ? '1 client' : "$_[0] clients"; }
 
@@ -65,6 +66,17 @@ our @all = (
 		rounds => $many,
 		contestants => [qw(zklock words uncached curator kazoo raw advisory)],
 	},
+	(map {
+			{
+				name => "new-$_",
+				title => clients($_) . ', names that were never used before',
+				kind => 'pairs',
+				clients => $_,
+				names => $all_names,
+				rounds => $few,
+				contestants => [qw(zklock words uncached curator kazoo)],
+			}
+	} 1, 8, 64),
 	(map {
 			{
 				name => "one-$_",

@@ -44,6 +44,7 @@ sub scenario_titles
 	my @titles = (
 		(map { [ "distinct-$_", clients($_) . ', a name each' ] } 1, 8, 64, 256),
 		[ 'many', '64 clients, 100 000 names' ],
+		(map { [ "new-$_", clients($_) . ', new names' ] } 1, 8, 64),
 		[ 'one-8', '8 clients, one name' ],
 		[ 'one-64', '64 clients, one name' ],
 		[ 'shared', '1 writer : 9 readers, one name' ],

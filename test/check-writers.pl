@@ -28,6 +28,9 @@ my %writers = (
 	ZklLooks => 'core/node',
 	ZklLocks => 'core/lock',
 	ZklReads => 'core/reads',
+	ZklDirectories => 'core/directories',
+	ZklParentGuess => 'core/directories',
+	ZklLeft => 'core/directories',
 	ZklBatch => 'core/write',
 	ZklBatches => 'core/write',
 	ZklPace => 'core/write',
@@ -76,7 +79,7 @@ my %writers = (
 	ZklAskers => 'core/node',
 	ZklNode => 'core/node',
 	'ZklRequest.perhaps_overtaken' => 'core/session',
-	'ZklRequest.attempts' => 'core/node',
+	'ZklRequest.attempts' => 'core/directories',
 	'ZklRequest.trying' => 'core/reads',
 
 	# of a lock
@@ -89,7 +92,7 @@ my %writers = (
 	ZklAhead => 'core/reads',
 	ZklListings => 'core/reads',
 	ZklTries => 'core/reads',
-	ZklParents => 'core/node',
+	ZklParents => 'core/directories',
 	'ZklLock.cached' => 'core/cache',
 	'ZklLock.checks_holds' => 'core/session',
 	'ZklLock.asks_due' => 'core/node',
