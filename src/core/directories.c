@@ -47,7 +47,7 @@ zkl_directories_init_all(ZklManager *m)
 }
 
 static void
-forget(ZklManager *m, ZklLeft *left)
+forget_left(ZklManager *m, ZklLeft *left)
 {
 	zkl_list_remove(&left->link);
 	zkl_list_remove(&left->by_path);
@@ -60,7 +60,7 @@ zkl_directories_disconnected(ZklManager *m)
 {
 	m->directories.ngoing = 0;
 	while (!zkl_list_empty(&m->directories.left))
-		forget(m, zkl_container(ZklLeft, link, m->directories.left.head.next));
+		forget_left(m, zkl_container(ZklLeft, link, m->directories.left.head.next));
 }
 
 void
@@ -199,7 +199,7 @@ zkl_directories_shared(ZklLock *lock)
 }
 
 static ZklLeft *
-find(const ZklManager *m, const ZklLock *lock)
+find_left(const ZklManager *m, const ZklLock *lock)
 {
 	const ZklList *bucket = zkl_table_bucket(&m->directories.by_path,
 											 zkl_table_hash(lock->path, lock->path_length));
@@ -247,13 +247,13 @@ zkl_directories_leave(ZklManager *m, const ZklLock *lock)
 void
 zkl_directories_return(ZklManager *m, ZklLock *lock)
 {
-	ZklLeft    *left = find(m, lock);
+	ZklLeft    *left = find_left(m, lock);
 
 	if (left == NULL)
 		return;
 	lock->parents.made = lock->parents.found = true;
 	lock->parents.creates = left->creates;
-	forget(m, left);
+	forget_left(m, left);
 }
 
 /* The first ones go.  From now on their paths count as those of names that are new. */
@@ -333,7 +333,7 @@ zkl_directories_deleted(ZklManager *m, const ZklReply *reply)
 		if (i == m->directories.ngoing)
 			break;
 		if (refused == UINT32_MAX || i == refused)
-			forget(m, left);
+			forget_left(m, left);
 		else
 			left->due = m->now;
 		i++;
