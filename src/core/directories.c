@@ -30,7 +30,8 @@
 /* One that is to be deleted */
 struct ZklLeft
 {
-	ZklLink		link;			/* in m->directories.left, in the order of "due" */
+	ZklLink		link;			/* in m->directories.left, in the order of
+								 * "due" */
 	ZklLink		by_path;
 	int64_t		due;
 	ZklSeq		creates;		/* of ours, ever */

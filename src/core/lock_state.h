@@ -372,8 +372,8 @@ typedef struct ZklParents
 	bool		missing;		/* make it ahead of the next create */
 	int32_t		rc;				/* why it could not be made */
 	bool		found;			/* a create of ours was done in it */
-	bool		guessed;		/* it was made ahead of the first create, which
-								 * is not answered */
+	bool		guessed;		/* it was made ahead of the first create,
+								 * which is not answered */
 	bool		made;			/* by this session, and no other client was
 								 * met in it */
 	ZklSeq		creates;		/* of ours in it */

@@ -141,7 +141,10 @@ zkl_node_record_all(ZklManager *m, const ZklRequest *r)
 {
 	const ZklRequest *s = r;
 
-	/* r comes last: until then its slot shows the node, whatever ends the worker. */
+	/*
+	 * r comes last: until then its slot shows the node, whatever ends the
+	 * worker.
+	 */
 	do
 	{
 		s = s->ring.next;

@@ -15,8 +15,8 @@
 #define ZKL_MAX_ATTEMPTS	5	/* to make a lock's directory, for one create */
 #define ZKL_RETRY_DELAY		1000000 /* µs until what was refused is tried
 									 * again */
-#define ZKL_PARENT_GUESSES	256		/* a power of 2 */
-#define ZKL_MAX_GOING		64		/* directories that one transaction deletes */
+#define ZKL_PARENT_GUESSES	256 /* a power of 2 */
+#define ZKL_MAX_GOING		64	/* directories that one transaction deletes */
 
 /* Tests define fewer. */
 #ifndef ZKL_VISITS

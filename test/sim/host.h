@@ -124,7 +124,8 @@ typedef struct Hosts
 	int			n;
 	Host		host[MAX_HOSTS];
 	int			nlocks;
-	bool		cold;			/* names are seldom used, and come under one parent */
+	bool		cold;			/* names are seldom used, and come under one
+								 * parent */
 	ZklDialect	dialects[MAX_LOCKS];
 	Time		begun_anew[MAX_LOCKS];	/* when a directory with such a number
 										 * was deleted last; 0: none was */

@@ -119,7 +119,7 @@ static void
 check_directories(const Host *h, const ZklAction *action)
 {
 	const ZklOp *op = action->kind == ZKL_ACTION_SEND ?
-		zkl_operations_find(h->worker.m, action->tag) : NULL;
+	zkl_operations_find(h->worker.m, action->tag) : NULL;
 	uint32_t	i;
 	int			lock;
 
@@ -240,7 +240,7 @@ static void
 see_answer(const Host *h, const Frame *frame)
 {
 	const ZklOp *op = frame->is_event ? NULL :
-		zkl_operations_find(h->worker.m, frame->tag);
+	zkl_operations_find(h->worker.m, frame->tag);
 
 	if (op == NULL)
 		return;

@@ -77,12 +77,14 @@ lease_and_beats(void)
 	CHECK(w->zk.counts.multis >= 9 && w->zk.counts.multis <= 13);
 	CHECK(zkl_manager_lease(w->worker.m) > w->worker.now + WORLD_LEASE / 2);
 
-	/* no hold, no beats */
+	/* no hold, no beats; but once the directory goes */
 	world_release(w, r);
 	world_run(w);
 	world_count_anew(w);
 	world_sleep(w, 10 * WORLD_BEAT);
-	CHECK_INT(w->zk.counts.multis, 0);
+	CHECK_INT(w->zk.counts.beats, 0);
+	CHECK_INT(w->zk.counts.multis, 1);
+	CHECK_INT(w->zk.counts.deletes, 1);
 	world_wind_up(w);
 }
 

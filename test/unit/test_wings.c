@@ -268,6 +268,8 @@ requests(void)
 	uint32_t	b;
 
 	check_told("");
+	world_warm_up(w, "/a");
+	memset(noted.told, 0, sizeof(noted.told));
 	a = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	check_told("b");
 	world_run(w);
