@@ -18,7 +18,7 @@ recipes    backend shared znode
 backend    shared znode wire/version.h
 worker     shared wire znode core/assert.h core/manager.h core/queue.h deadlock/deadlock.h observe
 shared     znode
-deadlock   core/wing.h core/manager.h core/assert.h core/mutant.h observe/dump.h observe/line.h znode
+deadlock   core/wing.h core/manager.h core/assert.h observe/dump.h observe/line.h znode
 observe    core znode
 core       znode
 session    wire znode/zkapi.h
@@ -107,13 +107,18 @@ check_guard() {
 }
 
 # The functions of a file that others can call (of a header, all of them), and
-# whose names do not begin with zkl_ and the file's name.  What SQL calls is
-# zkl_sql_ and its name there; the loader and the shell have names of their own, and
-# so has what the core calls of its host.
+# whose names do not begin with zkl_ and the file's name, or that of one of its
+# sections ("---- name: what it is ----").  What SQL calls is zkl_sql_ and its name
+# there; the loader and the shell have names of their own, and so has what the core
+# calls of its host.
 misnamed_functions() {
 	local prefix
 	prefix=zkl_$(basename "${1%.[ch]}")
 	awk -v prefix="$prefix" -v header="${1##*.}" '
+		/^\/\* ---- [a-z_]+(:| ----)/ {
+			sub(":$", "", $3)
+			section["zkl_" $3]
+		}
 		/^[a-z_0-9A-Z]+\(/ && $0 !~ /;$/ &&
 			(header == "h" || before !~ /(^|[ \t])static([ \t]|$)/) {
 			name = $0
@@ -121,7 +126,10 @@ misnamed_functions() {
 			if (name == prefix || index(name, prefix "_") == 1 ||
 				name ~ /^(zkl_sql_.*|_PG_init|main|connect|zkl_worker_main|zkl_assert_failed)$/)
 				next
-			print name " does not begin with " prefix
+			for (s in section)
+				if (name == s || index(name, s "_") == 1)
+					next
+			print name " does not begin with " prefix ", nor with a section"
 		}
 		/[^ \t]/ { before = $0 }
 	' "$1"

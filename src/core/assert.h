@@ -1,6 +1,7 @@
 /*
  * assert.h
- *	  ZKL_ASSERT(condition): what the core relies on, of itself and of its host.
+ *	  ZKL_ASSERT(condition): what the core relies on, of itself and of its host;
+ *	  and where tests put bugs.
  *
  * If it is not so, the core has a bug, and what it believes is worth nothing.  The host
  * then ends the process (zkl_assert_failed), in production too.  The end of the worker
@@ -19,5 +20,16 @@
 /* The host's: it must not return. */
 extern void zkl_assert_failed(const char *condition, const char *file, int line)
 			__attribute__((noreturn, cold));
+
+/* ---- mutant ---- */
+
+/*
+ * ZKL_MUTANT(bug) stands where a rule lives, and is false: see
+ * test/sim/mutant_list.h.
+ */
+
+#ifndef ZKL_MUTANT
+#define ZKL_MUTANT(bug) 0
+#endif
 
 #endif							/* ZKL_CORE_ASSERT_H */

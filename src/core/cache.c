@@ -8,7 +8,7 @@
  *
  * To the core a cached lock is a hold like any other.  In shared memory sessions
  * release and take it as they like.  The host begins this at our offer, and ends it
- * at a recall, in one step each; only a recall tells whose the lock is.  See recall.c.
+ * at a recall, in one step each; only a recall tells whose the lock is.  See recall.
  *
  *	  NONE -> HOPED -> CACHEABLE -> NONE
  *			    |                     ^
@@ -25,13 +25,15 @@
 #include <string.h>
 
 #include "core/cache.h"
-#include "core/downgrade.h"
-#include "core/keep.h"
-#include "core/look.h"
+#include "core/host.h"
 #include "core/node.h"
-#include "core/operations.h"
+#include "core/owner.h"
 #include "core/reads.h"
-#include "core/rewrite.h"
+#include "core/request.h"
+
+static bool cache_is_hot(ZklManager *m, const ZklLock *lock);
+static void cache_learn(ZklManager *m, const ZklLock *lock, bool wanted,
+						int64_t takes);
 
 void
 zkl_cache_init_all(ZklManager *m)
@@ -88,7 +90,7 @@ zkl_cache_choose(ZklManager *m, ZklRequest *r)
 	r->cache.contended = false;
 	if (m->cache.time == 0 || !r->plain || r->ring.next != r ||
 		r->demand != ZKL_DEMAND_WAITING || r->lock->cached != NULL ||
-		!zkl_cache_is_hot(m, r->lock) ||
+		!cache_is_hot(m, r->lock) ||
 		(has_company(r) && !ZKL_MUTANT(CACHED_IN_COMPANY)))
 		return;
 	zkl_rewrite_set_marked(r, true);
@@ -105,7 +107,7 @@ void
 zkl_cache_forget(ZklManager *m, ZklRequest *r)
 {
 	if (r->cache.state == ZKL_CACHE_HOPED)
-		zkl_cache_learn(m, r->lock, false, 0);
+		cache_learn(m, r->lock, false, 0);
 	withdraw(r);
 	zkl_rewrite_forget(r);
 }
@@ -123,22 +125,26 @@ zkl_cache_read(ZklRequest *r, const ZklReply *reply)
 		!ZKL_MUTANT(UNMARKED_STAYS_CACHED);
 }
 
-/* ---- what a recall does here: see recall.c ---- */
+/* ---- what a recall does here: see recall ---- */
 
-void
-zkl_cache_give_up(ZklManager *m, ZklRequest *r, bool wanted)
+/*
+ * r was HOPED, or CACHEABLE and taken so often: it is neither any more.  wanted:
+ * by another session, of whatever server.
+ */
+static void
+cache_give_up(ZklManager *m, ZklRequest *r, bool wanted)
 {
 	withdraw(r);
-	zkl_cache_learn(m, r->lock, wanted, 0);
+	cache_learn(m, r->lock, wanted, 0);
 	zkl_rewrite_unmark(m, r);
 }
 
-void
-zkl_cache_end(ZklManager *m, ZklRequest *r, bool wanted, int64_t takes)
+static void
+cache_end(ZklManager *m, ZklRequest *r, bool wanted, int64_t takes)
 {
 	withdraw(r);
 	m->cache.recalls++;
-	zkl_cache_learn(m, r->lock, wanted, takes);
+	cache_learn(m, r->lock, wanted, takes);
 	r->cache.contended = wanted;
 }
 
@@ -171,8 +177,8 @@ plan_use(ZklManager *m, ZklRequest *r, int64_t due)
 	zkl_list_insert_after(&r->cache.link, where);
 }
 
-void
-zkl_cache_used(ZklManager *m, ZklRequest *r, int64_t at)
+static void
+cache_used(ZklManager *m, ZklRequest *r, int64_t at)
 {
 	plan_use(m, r, at + m->cache.time);
 }
@@ -333,16 +339,20 @@ zkl_cache_released(ZklManager *m, const ZklRequest *r)
 		heat->in_a_row = 0;
 }
 
-bool
-zkl_cache_is_hot(ZklManager *m, const ZklLock *lock)
+static bool
+cache_is_hot(ZklManager *m, const ZklLock *lock)
 {
 	const ZklHeat *heat = heat_of(m, lock);
 
 	return heat->in_a_row >= heat->needed;
 }
 
-void
-zkl_cache_learn(ZklManager *m, const ZklLock *lock, bool wanted, int64_t takes)
+/*
+ * The lock was to be cached, and is no longer: whether somebody else wanted it,
+ * and how often it was taken meanwhile.
+ */
+static void
+cache_learn(ZklManager *m, const ZklLock *lock, bool wanted, int64_t takes)
 {
 	ZklHeat    *heat = heat_of(m, lock);
 
@@ -352,4 +362,121 @@ zkl_cache_learn(ZklManager *m, const ZklLock *lock, bool wanted, int64_t takes)
 			heat->needed / 2 : LEAST_NEEDED;
 	else if ((wanted || takes == 0) && heat->needed < MOST_NEEDED)
 		heat->needed *= 2;
+}
+
+/* ---- recall ---- */
+
+/*
+ * The end of caching: whose a lock is that sessions took in shared memory.
+ *
+ * What a recall changes is cache's and the request's.
+ *
+ * The core recalls a hold that may be cached before it uses or tells who owns it,
+ * and before it decides anything about those who want the lock.
+ */
+
+static void
+recalled(ZklManager *m, ZklRequest *r, ZklRecallCause cause,
+		 const ZklRecalled *found)
+{
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_GRANTED && r->ring.cover == NULL);
+	cache_end(m, r, cause != ZKL_RECALL_OVER, found->token - r->token);
+	if (cause == ZKL_RECALL_DEMANDED || !ZKL_MUTANT(OWNER_AT_DEMANDS_ONLY))
+		zkl_request_taken(m, r, found);
+	if (found->state == ZKL_RECALLED_CACHED)
+		zkl_request_release(m, r);
+	else
+		zkl_rewrite_unmark(m, r);
+}
+
+void
+zkl_recall_request(ZklManager *m, ZklRequest *r, ZklRecallCause cause)
+{
+	ZklRecalled found;
+
+	if (r->cache.state == ZKL_CACHE_HOPED)
+		cache_give_up(m, r, cause != ZKL_RECALL_OVER);
+	else if (r->cache.state == ZKL_CACHE_CACHEABLE)
+	{
+		(void) m->config.recall(m->config.host, r->id, 0, &found);
+		recalled(m, r, cause, &found);
+	}
+}
+
+void
+zkl_recall_lock(ZklManager *m, const ZklLock *lock, ZklRecallCause cause)
+{
+	if (lock->cached != NULL)
+		zkl_recall_request(m, lock->cached, cause);
+}
+
+static void
+recall_list(ZklManager *m, const ZklList *list)
+{
+	while (!zkl_list_empty(list))
+		zkl_recall_request(m, zkl_container(ZklRequest, cache.link,
+											list->head.next), ZKL_RECALL_OVER);
+}
+
+void
+zkl_recall_all(ZklManager *m)
+{
+	recall_list(m, &m->cache.hoped);
+	recall_list(m, &m->cache.cacheable);
+}
+
+static bool
+is_one_of(uint64_t owner, const uint64_t *others, size_t n)
+{
+	while (n > 0)
+	{
+		if (others[--n] == owner)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Sessions that wait take and release nothing, so what they hold stays with them.
+ */
+void
+zkl_recall_owners(ZklManager *m, uint64_t owner, const uint64_t *others,
+				  size_t n)
+{
+	ZklRecalled found;
+	ZklLink    *link,
+			   *after;
+
+	if (ZKL_MUTANT(CACHED_HOLDS_UNKNOWN))
+		return;
+	zkl_foreach(link, after, &m->cache.cacheable)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, cache.link, link);
+
+		(void) m->config.recall(m->config.host, r->id, 1, &found);
+		if (r->ring.owner == owner || found.owner == owner ||
+			is_one_of(r->ring.owner, others, n) ||
+			is_one_of(found.owner, others, n))
+			zkl_recall_request(m, r, ZKL_RECALL_OVER);
+	}
+}
+
+void
+zkl_recall_idle(ZklManager *m)
+{
+	while (!zkl_list_empty(&m->cache.cacheable))
+	{
+		ZklRequest *r = zkl_container(ZklRequest, cache.link,
+									  m->cache.cacheable.head.next);
+		ZklRecalled found;
+
+		if (r->cache.due > m->now)
+			return;
+		if (m->config.recall(m->config.host, r->id, m->now - m->cache.time,
+							 &found))
+			recalled(m, r, ZKL_RECALL_OVER, &found);
+		else
+			cache_used(m, r, found.state == ZKL_RECALLED_CACHED ?
+					   found.released_at : m->now);
+	}
 }

@@ -26,16 +26,7 @@ extern void zkl_cache_forget(ZklManager *m, ZklRequest *r);
 
 /* ---- for recalls ---- */
 
-/*
- * r was HOPED, or CACHEABLE and taken so often: it is neither any more.  wanted:
- * by another session, of whatever server.
- */
-extern void zkl_cache_give_up(ZklManager *m, ZklRequest *r, bool wanted);
-extern void zkl_cache_end(ZklManager *m, ZklRequest *r, bool wanted,
-						  int64_t takes);
-
 /* r, CACHEABLE, was in use at that time: says when to look again. */
-extern void zkl_cache_used(ZklManager *m, ZklRequest *r, int64_t at);
 extern int64_t zkl_cache_timer(const ZklManager *m);
 
 /* ---- the directory, and what is read ---- */
@@ -61,13 +52,35 @@ extern void zkl_cache_offer(ZklManager *m);
 extern void zkl_cache_demanded(ZklManager *m, const ZklRequest *r);
 extern void zkl_cache_released(ZklManager *m, const ZklRequest *r);
 
-extern bool zkl_cache_is_hot(ZklManager *m, const ZklLock *lock);
+/* ---- recall ---- */
+
+/* The end of caching: whose a lock is that sessions took in shared memory. */
+
+/* Why a lock is cached no longer */
+typedef enum ZklRecallCause
+{
+	ZKL_RECALL_DEMANDED,		/* another session of this server wants it */
+	ZKL_RECALL_WANTED,			/* another client does */
+	ZKL_RECALL_OVER				/* any other reason */
+} ZklRecallCause;
 
 /*
- * The lock was to be cached, and is no longer: whether somebody else wanted it,
- * and how often it was taken meanwhile.
+ * Whatever happens to r, or is to be told of it: from now on what the core
+ * believes of its owner stays right.  If r has no holder, it is released.
  */
-extern void zkl_cache_learn(ZklManager *m, const ZklLock *lock, bool wanted,
-							int64_t takes);
+extern void zkl_recall_request(ZklManager *m, ZklRequest *r,
+							   ZklRecallCause cause);
+
+/* The same for the request of a lock that may be cached, if there is one. */
+extern void zkl_recall_lock(ZklManager *m, const ZklLock *lock,
+							ZklRecallCause cause);
+extern void zkl_recall_all(ZklManager *m);
+
+/* Recalls what these owners may hold, as far as the core or the slots say. */
+extern void zkl_recall_owners(ZklManager *m, uint64_t owner,
+							  const uint64_t *others, size_t n);
+
+/* Recalls what was not used for so long. */
+extern void zkl_recall_idle(ZklManager *m);
 
 #endif							/* ZKL_CORE_CACHE_H */

@@ -62,4 +62,22 @@ extern void zkl_contenders_end(ZklManager *m, ZklLock *lock, uint64_t order);
 /* As zkl_manager_nearest */
 extern bool zkl_contenders_nearest(const ZklRequest *r, ZklNearest *nearest);
 
+/* ---- departed ---- */
+
+/* Znodes of other servers that support no hold, and never will again. */
+
+extern void zkl_departed_free(ZklManager *m);
+
+/* From now on the znode of this id is in nobody's way in this lock: that was not known. */
+extern void zkl_departed_note(ZklManager *m, const ZklLock *lock, const ZklUuid *uuid);
+
+/* Whether that is known of a znode; of a listed contender. */
+extern bool zkl_departed_has(const ZklManager *m, const ZklLock *lock, const ZklUuid *uuid);
+
+static inline bool
+zkl_departed_is(const ZklManager *m, const ZklLock *lock, const ZklContender *c)
+{
+	return c->zklock && zkl_departed_has(m, lock, &c->uuid);
+}
+
 #endif							/* ZKL_CORE_CONTENDERS_H */

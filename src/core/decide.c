@@ -8,15 +8,15 @@
  * for the consequences.  Runs in the worker (and in tests), takes no locks of
  * its own, knows neither PostgreSQL nor ZooKeeper.
  */
+#include "core/contenders.h"
 #include "core/decide.h"
-#include "core/departed.h"
 #include "core/janitor.h"
+#include "core/lock.h"
 #include "core/node.h"
+#include "core/owner.h"
 #include "core/queue.h"
 #include "core/reads.h"
 #include "core/request.h"
-#include "core/siblings.h"
-#include "core/words.h"
 
 /*
  * The number of the nearest conflicting contender of another local owner

@@ -11,7 +11,7 @@
  * worker walks once through all directories below the root, one question at a
  * time.  If a request has to wait behind a node, it looks whose node that is
  * (reads_reply.c).  And if a node whose id this manager made is in the way of a
- * try or of a permit, that node is looked at (probe.c, decide.c).  A wing can have it
+ * try or of a permit, that node is looked at (reads_reply.c, decide.c).  A wing can have it
  * look at a znode
  * that it disowns.
  *
@@ -22,14 +22,11 @@
  */
 #include <string.h>
 
-#include "core/actions.h"
-#include "core/batches.h"
-#include "core/hooks.h"
+#include "core/host.h"
 #include "core/janitor.h"
-#include "core/memory.h"
 #include "core/node.h"
-#include "core/operations.h"
 #include "core/session.h"
+#include "core/write.h"
 
 struct ZklJanitorPath
 {

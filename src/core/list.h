@@ -1,12 +1,13 @@
 /*
  * list.h
- *	  Intrusive lists: no allocation per element.
+ *	  Intrusive lists, and hash chains of them: no allocation per element.
  */
 #ifndef ZKL_CORE_LIST_H
 #define ZKL_CORE_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/assert.h"
 
@@ -75,6 +76,53 @@ zkl_list_remove(ZklLink *link)
 	link->prev->next = link->next;
 	link->next->prev = link->prev;
 	link->next = link->prev = NULL;
+}
+
+/* ---- table: hash chains, as intrusive lists ---- */
+
+typedef struct ZklTable
+{
+	ZklList    *buckets;
+	size_t		nbuckets;		/* a power of two */
+} ZklTable;
+
+/* How many buckets are good for so many elements */
+static inline size_t
+zkl_table_size(size_t elements)
+{
+	size_t		n = 64;
+
+	while (n < elements)
+		n *= 2;
+	return n;
+}
+
+static inline void
+zkl_table_init(ZklTable *table, ZklList *buckets, size_t n)
+{
+	table->nbuckets = n;
+	table->buckets = buckets;
+	while (n > 0)
+		zkl_list_init(&buckets[--n]);
+}
+
+static inline ZklList *
+zkl_table_bucket(const ZklTable *table, uint64_t hash)
+{
+	return &table->buckets[hash & (table->nbuckets - 1)];
+}
+
+/* FNV-1a, mixed once more so that the low bits are good */
+static inline uint64_t
+zkl_table_hash(const void *bytes, size_t n)
+{
+	const unsigned char *p = bytes;
+	uint64_t	hash = UINT64_C(14695981039346656037);
+	size_t		i;
+
+	for (i = 0; i < n; i++)
+		hash = (hash ^ p[i]) * UINT64_C(1099511628211);
+	return hash ^ (hash >> 29);
 }
 
 #endif							/* ZKL_CORE_LIST_H */

@@ -109,7 +109,7 @@ typedef struct ZklDemand
 	bool		plain;			/* a lock without bounds, for one session
 								 * after the other: it may be cached */
 	bool		guard;			/* its holder reads ZooKeeper and relies on
-								 * that: see words.c */
+								 * that: see lock.c */
 	uint32_t	max;			/* dialect PERMIT: how many there may be */
 	int32_t		pid;			/* of the owner, for other servers to show */
 	int64_t		waited;			/* in µs, so far or until the grant */
@@ -166,7 +166,7 @@ typedef struct ZklReply
 } ZklReply;
 
 /*
- * What a server tells another one, without ZooKeeper: words.h says when, and what it
+ * What a server tells another one, without ZooKeeper: lock.h says when, and what it
  * means.  A message may be lost, late or doubled.
  */
 typedef struct ZklPeerMessage

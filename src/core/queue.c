@@ -5,7 +5,7 @@
  * Owns nothing: the caller says what it knows of a queue.  Runs in the worker
  * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
-#include "core/mutant.h"
+#include "core/assert.h"
 #include "core/queue.h"
 
 /* The number of contenders in foreign[] with a number of at most seq */

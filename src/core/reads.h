@@ -1,7 +1,6 @@
 /*
  * reads.h
- *	  Listings and watches: all reads go out here, at most a window's worth
- *	  at a time, and only on a proved connection.
+ *	  Directories: listings and watches, and whether they are there.
  */
 #ifndef ZKL_CORE_READS_H
 #define ZKL_CORE_READS_H
@@ -19,10 +18,6 @@ extern void zkl_reads_set_watch(ZklManager *m, ZklWatchState *watch,
  * there lately, has the directory watched.
  */
 extern void zkl_reads_visit(ZklManager *m, ZklLock *lock);
-
-/* Whether we came to a directory lately; nobody will, as it is deleted. */
-extern bool zkl_reads_has_visited(ZklManager *m, const char *path, size_t length);
-extern void zkl_reads_forget_visit(ZklManager *m, const char *path, size_t length);
 
 /* Puts the lock in line to read: a listing or a watch is wanted. */
 extern void zkl_reads_want(ZklManager *m, ZklLock *lock);
@@ -71,5 +66,117 @@ extern void zkl_reads_forget(ZklManager *m, ZklLock *lock);
 
 /* The connection is gone: so are the watches, and no answer will come. */
 extern void zkl_reads_disconnected(ZklManager *m, ZklLock *lock);
+
+/* ---- tries ---- */
+
+/*
+ * The tries that wait for a look at their lock's directory; see reads_reply.c.
+ *
+ * Has all that the core writes to ZklTries and to the link of a request in it, which are
+ * its part's.
+ */
+
+static inline void
+zkl_tries_add(ZklLock *lock, ZklRequest *r)
+{
+	zkl_list_append(&lock->tries.all, &r->trying);
+}
+
+/* Does nothing if r waits for no look. */
+static inline void
+zkl_tries_remove(ZklRequest *r)
+{
+	zkl_list_remove(&r->trying);
+}
+
+/* The look is sent; the sync ahead of it was refused; its answer is over. */
+static inline void
+zkl_tries_look_sent(ZklLock *lock)
+{
+	lock->tries.sent = true;
+	lock->tries.stale = false;
+}
+
+static inline void
+zkl_tries_look_stale(ZklLock *lock)
+{
+	lock->tries.stale = true;
+}
+
+/* Those that were submitted until then wait for what a node in their way says. */
+static inline void
+zkl_tries_wait_for_mark(ZklLock *lock, uint64_t until)
+{
+	lock->tries.until = until;
+	lock->tries.sent = true;
+}
+
+static inline void
+zkl_tries_look_over(ZklLock *lock)
+{
+	lock->tries.sent = false;
+}
+
+/* ---- directories ---- */
+
+/*
+ * The directories of locks: whether one is missing, and the end of those that nobody
+ * else uses.
+ */
+
+/* For a manager with nothing but its config, and at its end. */
+extern void zkl_directories_init_all(ZklManager *m);
+extern void zkl_directories_free_all(ZklManager *m);
+
+/* ---- made ahead of a create ---- */
+
+/*
+ * Creates path and its parents, except those that it shares with "skip".  It is
+ * a lock's directory, or that of the heartbeat nodes if lock is NULL.
+ */
+extern void zkl_directories_make(ZklManager *m, ZklLock *lock, const char *path,
+								 const char *skip);
+
+/* Whether the lock's directory is probably missing, and its parent there */
+extern bool zkl_directories_is_missing(ZklManager *m, const ZklLock *lock);
+
+/*
+ * The lock's first create is about to be sent: makes the directory alone, if it is
+ * probably missing.
+ */
+extern void zkl_directories_guess(ZklManager *m, ZklLock *lock);
+
+static inline bool
+zkl_directories_is_guessed(const ZklLock *lock)
+{
+	return lock->parents.guessed;
+}
+
+/* A create was refused because the lock's directory is missing. */
+extern void zkl_directories_missing(ZklLock *lock);
+
+/* Whether a create that was refused for that reason is to be sent again */
+extern bool zkl_directories_try_again(ZklRequest *r);
+
+/* r was created with this number, so its directory is there. */
+extern void zkl_directories_found(ZklManager *m, ZklRequest *r, ZklSeq seq);
+
+/* This session has made it; it was there; or why it, or a parent, cannot be made. */
+extern void zkl_directories_made(ZklLock *lock);
+extern void zkl_directories_refused(ZklLock *lock, int32_t rc);
+
+/* ---- deleted when it is not used any more ---- */
+
+/* Another client is in it, and may expect that it stays. */
+extern void zkl_directories_shared(ZklLock *lock);
+
+/* The lock is forgotten; a lock is made that may have been forgotten before. */
+extern void zkl_directories_leave(ZklManager *m, const ZklLock *lock);
+extern void zkl_directories_return(ZklManager *m, ZklLock *lock);
+
+extern void zkl_directories_send(ZklManager *m);
+extern int64_t zkl_directories_timer(const ZklManager *m);
+extern void zkl_directories_deleted(ZklManager *m, const ZklReply *reply);
+extern void zkl_directories_disconnected(ZklManager *m);
 
 #endif							/* ZKL_CORE_READS_H */

@@ -1,6 +1,6 @@
 /*
  * reads_reply.h
- *	  What reads and watches tell.
+ *	  What reads and watches tell, and tries that only look.
  */
 #ifndef ZKL_CORE_READS_REPLY_H
 #define ZKL_CORE_READS_REPLY_H
@@ -21,8 +21,16 @@ extern void zkl_reads_reply_take(ZklManager *m, const ZklOp *op,
 extern void zkl_reads_reply_event(ZklManager *m, ZklEventKind kind,
 								  const char *path);
 
-/* Takes over a listing that was sent as number "order". */
-extern void zkl_reads_reply_listing(ZklManager *m, ZklLock *lock, uint64_t order,
-									const ZklReply *reply);
+/* ---- probe: a try that is likely to fail looks before it creates ---- */
+
+/*
+ * A new demand: if it must be denied unless it can be granted at once, and we
+ * do not know whether it can, it waits for a look at its lock's directory.
+ * False: it does not wait.
+ */
+extern bool zkl_probe_begin(ZklManager *m, ZklRequest *r);
+
+/* No look under way will be answered. */
+extern void zkl_probe_disconnected(ZklManager *m, ZklLock *lock);
 
 #endif							/* ZKL_CORE_READS_REPLY_H */

@@ -3,30 +3,25 @@
  *	  The state machine of one request: its demand, and its znode.
  *
  * Owns ZklRequests, ZklLockRequests, and the fields of ZklRequest that are in no
- * group, but for perhaps_overtaken, attempts and trying: the demand's transitions shown in
- * lock_state.h.  node.c writes the node's states, as request.c tells it.  Runs in
- * the worker (and in tests), takes no locks, knows neither PostgreSQL nor
- * ZooKeeper.
+ * group, but for perhaps_overtaken, attempts and trying: the demand's transitions
+ * shown in state.h.  node.c writes the node's states, as is told here.  Runs in the
+ * worker (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include <string.h>
 
-#include "core/actions.h"
-#include "core/askers.h"
-#include "core/batches.h"
 #include "core/cache.h"
-#include "core/downgrade.h"
-#include "core/hooks.h"
-#include "core/keep.h"
+#include "core/contenders.h"
+#include "core/host.h"
 #include "core/lock.h"
-#include "core/look.h"
-#include "core/loss.h"
-#include "core/memory.h"
 #include "core/node.h"
+#include "core/owner.h"
+#include "core/reads.h"
 #include "core/request.h"
-#include "core/rewrite.h"
-#include "core/siblings.h"
-#include "core/tries.h"
-#include "core/words.h"
+#include "core/session.h"
+#include "core/write.h"
+
+static void request_node_gone(ZklManager *m, ZklRequest *r);
+static void loss_begin(ZklManager *m, ZklRequest *r, ZklFailure failure);
 
 void
 zkl_request_init_all(ZklManager *m)
@@ -167,7 +162,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			}
 			if (ZKL_MUTANT(CANCEL_FORGETS_NODE) &&
 				r->demand == ZKL_DEMAND_WAITING)
-				zkl_request_node_gone(m, r);
+				request_node_gone(m, r);
 			break;
 		default:
 			break;
@@ -253,8 +248,9 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 		zkl_request_fail(m, r, ZKL_FAILURE_NO_NUMBER, 0);
 }
 
-void
-zkl_request_node_gone(ZklManager *m, ZklRequest *r)
+/* Any -> NONE: the node is gone, for whatever reason. */
+static void
+request_node_gone(ZklManager *m, ZklRequest *r)
 {
 	zkl_node_gone(r);
 	zkl_cache_forget(m, r);
@@ -271,17 +267,18 @@ zkl_request_node_never_was(ZklManager *m, ZklRequest *r)
 {
 	zkl_batches_want_proof(m);
 	zkl_node_set_recreate(r);
-	zkl_request_node_gone(m, r);
+	request_node_gone(m, r);
 }
 
-void
-zkl_request_resend(ZklManager *m, ZklRequest *r)
+/* NEW: its create was refused, and goes again, ahead of those that were never sent. */
+static void
+request_resend(ZklManager *m, ZklRequest *r)
 {
 	if (r->demand == ZKL_DEMAND_WAITING && r->lock->counter != ZKL_COUNTER_GOOD)
 		zkl_request_fail(m, r, ZKL_FAILURE_NO_NUMBER, 0);
 	if (r->demand != ZKL_DEMAND_WAITING)
 	{
-		zkl_request_node_gone(m, r);
+		request_node_gone(m, r);
 		return;
 	}
 	zkl_node_resend(m, r);
@@ -412,8 +409,9 @@ zkl_request_end_wait(ZklManager *m, ZklRequest *r, ZklFailure failure,
 	end_by_failure(m, r, failure, 0, reason);
 }
 
-void
-zkl_request_lost(ZklManager *m, ZklRequest *r)
+/* For loss: what becomes of r, if its node is gone, or stays for now */
+static void
+request_lost(ZklManager *m, ZklRequest *r)
 {
 	ZKL_ASSERT(r->demand == ZKL_DEMAND_GRANTED && m->requests.nlive > 0);
 	ZKL_ASSERT(!zkl_keep_is_on(r));
@@ -424,15 +422,16 @@ zkl_request_lost(ZklManager *m, ZklRequest *r)
 	m->requests.nlive--;
 }
 
-void
-zkl_request_set_broken(ZklRequest *r)
+static void
+request_set_broken(ZklRequest *r)
 {
 	ZKL_ASSERT(r->demand == ZKL_DEMAND_GRANTED);
 	r->broken = true;
 }
 
-void
-zkl_request_answered(ZklManager *m, ZklRequest *r)
+/* Its time is over. */
+static void
+request_answered(ZklManager *m, ZklRequest *r)
 {
 	let_go(m, r, ZKL_DEMAND_ANSWERED);
 }
@@ -480,7 +479,7 @@ zkl_request_node_deleted(ZklManager *m, ZklRequest *r)
 	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
-		zkl_loss_begin(m, r, ZKL_FAILURE_NODE_DELETED);
+		loss_begin(m, r, ZKL_FAILURE_NODE_DELETED);
 		zkl_keep_disown(m, r);
 		give_slot_back(m, r);
 	}
@@ -502,7 +501,7 @@ zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 		return;
 	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED && r->ring.cover == NULL)
-		zkl_loss_begin(m, r, ZKL_FAILURE_SESSION_EXPIRED);
+		loss_begin(m, r, ZKL_FAILURE_SESSION_EXPIRED);
 	if (r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
@@ -541,3 +540,561 @@ zkl_request_release(ZklManager *m, ZklRequest *r)
 	/* Wait for FREE: two holds that shared a node have one owner till then. */
 	zkl_keep_disown(m, sibling);
 }
+
+/* ---- loss: a hold is lost, with all that share its node ---- */
+
+static void
+tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
+{
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_LOSE);
+
+	action->request = r->id;
+	action->failure = failure;
+}
+
+/* A hold is lost, with all that share its node; the node is gone. */
+static void
+loss_begin(ZklManager *m, ZklRequest *r, ZklFailure failure)
+{
+	ZklRequest *s = r;
+
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_GRANTED && r->ring.cover == NULL);
+	ZKL_ASSERT(r->node.state == ZKL_NODE_NONE);
+	do
+	{
+		ZklRequest *next = s->ring.next;
+
+		if (s == r || s->ring.cover == r)
+		{
+			/* Whoever keeps it, its host, has yet to release it. */
+			if (zkl_keep_is_on(s) || (!s->broken && !zkl_siblings_stays(s)))
+				tell_loss(m, s, failure);
+			zkl_keep_end(s);
+			request_lost(m, s);
+			zkl_node_record(m, s);
+		}
+		s = next;
+	} while (s != r);
+}
+
+void
+zkl_loss_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
+{
+	ZklRequest *s = r;
+
+	if (r->demand != ZKL_DEMAND_GRANTED)
+		return;
+	zkl_downgrade_give_up(r);
+	do
+	{
+		if ((s == r || s->ring.cover == r) && !s->broken)
+		{
+			if (!zkl_siblings_stays(s))
+				tell_loss(m, s, failure);
+			request_set_broken(s);
+		}
+		s = s->ring.next;
+	} while (s != r);
+
+	/* It goes without its holder: whoever waits for it does not wait for him. */
+	if (!ZKL_MUTANT(BROKEN_STAYS_PUBLISHED))
+		ZKL_HOOKS(m, hold_ended, r);
+	zkl_keep_disown(m, r);
+}
+
+/* ---- end ---- */
+
+/*
+ * How a request ends: its backend has finished with it, or its time is over.
+ *
+ * Request.c and owner.c do what follows.
+ */
+
+/* r is kept: nobody waits for its owner because of that lock. */
+static void
+keep(ZklManager *m, ZklRequest *r, int64_t until)
+{
+	const ZklRequest *s = r;
+
+	zkl_keep_begin(m, r, until);
+	do
+	{
+		ZKL_HOOKS(m, hold_ended, s);
+		s = s->ring.next;
+	} while (s != r);
+}
+
+void
+zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)
+{
+	ZklRequest *r = &m->requests.all[request];
+
+	if (end->epilogue && ZKL_MUTANT(WORD_BEFORE_EPILOGUE) &&
+		r->node.state == ZKL_NODE_EXISTS)
+		zkl_words_say(m, r);
+	if (end->epilogue)
+		zkl_keep_leave(m, r);
+	else if (r->demand == ZKL_DEMAND_UNUSED)
+		zkl_actions_add(m, ZKL_ACTION_FREE)->request = request;
+	else if (r->demand == ZKL_DEMAND_GRANTED && end->keep_until > m->now &&
+			 !zkl_siblings_stays(r))
+	{
+		if (zkl_keep_is_on(r))
+			zkl_keep_change(m, r, end->keep_until);
+		else
+			keep(m, r, end->keep_until);
+	}
+	else
+		zkl_request_release(m, r);
+}
+
+void
+zkl_end_overdue(ZklManager *m, uint32_t request)
+{
+	ZklRequest *r = &m->requests.all[request];
+
+	if (r->demand != ZKL_DEMAND_GRANTED || zkl_keep_is_on(r) ||
+		zkl_siblings_stays(r))
+		return;
+	request_answered(m, r);
+}
+
+void
+zkl_end_due(ZklManager *m)
+{
+	ZklRequest *r;
+
+	while ((r = zkl_keep_due(m)) != NULL)
+		zkl_request_release(m, r);
+}
+
+/* ---- node_write ---- */
+
+/*
+ * The creates and deletes of our nodes: what they say, and what follows from their
+ * outcome.
+ *
+ * Node.c has the node, and request its request.
+ */
+
+static ZklRequest *
+written_for(const ZklWrite *w)
+{
+	return zkl_container(ZklRequest, node.write, w);
+}
+
+static size_t
+node_bytes(const ZklWrite *w)
+{
+	return zkl_node_bytes(written_for(w));
+}
+
+/* ---- a create ---- */
+
+static const ZklLock *
+creates_in(const ZklWrite *w)
+{
+	return written_for(w)->lock;
+}
+
+/* Gives it an id, records that, and makes the directory if that is missing. */
+static void
+announce(ZklManager *m, ZklRequest *r, ZklForm *form)
+{
+	zkl_node_set_index(r, form->index);
+	zkl_node_identify(m, r);
+	zkl_node_record(m, r);
+	if (!r->lock->parents.missing)
+	{
+		zkl_directories_guess(m, r->lock);
+		return;
+	}
+	zkl_directories_make(m, r->lock, r->lock->path, form->made);
+	form->made = r->lock->path;
+}
+
+static void
+fill_create(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
+{
+	ZklRequest *r = written_for(w);
+	char	   *data = zkl_actions_text(m, r->node.data_length +
+										ZKL_NODE_DATA_TIMEOUT +
+										ZKL_NODE_DATA_CACHED);
+
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_WAITING && r->node.state == ZKL_NODE_NEW);
+	zkl_cache_choose(m, r);
+	zkl_look_sent(m, r);
+	announce(m, r, form);
+	memcpy(data, r->node.data, r->node.data_length);
+	op->kind = ZKL_MULTI_CREATE;
+	op->path = zkl_node_path(m, r);
+	op->version = -1;
+	op->data = data;
+	op->data_length = r->node.data_length;
+	if (zkl_dialect_marks(r->lock->dialect))
+		op->data_length = zkl_node_data_timeout(data, op->data_length,
+												m->session.timeout_ms);
+	op->data_length = zkl_cache_mark(r, data, op->data_length);
+}
+
+/*
+ * Reads go behind the create, as ZooKeeper keeps the order: list a directory that is
+ * unknown, or to which others came before our last create, as they may have come
+ * again; and watch one that we often come to, so that it is known next time (to send a
+ * create again is not to come again).  One that is new is known by the first number in
+ * it.
+ */
+static void
+read_behind(ZklManager *m, ZklWrite *w)
+{
+	ZklLock    *lock = written_for(w)->lock;
+
+	if (zkl_list_empty(&lock->queue.own) && !zkl_directories_is_guessed(lock) &&
+		(lock->foreign.unknown_from != ZKL_SEQ_NONE || lock->base.gap ||
+		 !zkl_contenders_continuous(lock)))
+		zkl_reads_want_listing(m, lock);
+	if (lock->cached != NULL)
+		zkl_reads_want_children(m, lock);
+	if (w->rank != ZKL_RANK_RESEND)
+		zkl_reads_visit(m, lock);
+	if (lock->listing.wanted || lock->directory.watch == ZKL_WATCH_WANTED)
+		zkl_reads_want(m, lock);
+}
+
+/*
+ * If a create comes back with a number that is not above all of ours, the
+ * counter started again: the directory was deleted, with our nodes in it.
+ */
+static void
+lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
+{
+	while (!zkl_list_empty(&lock->queue.own) &&
+		   !ZKL_MUTANT(OLDER_INCARNATION_KEPT))
+	{
+		ZklRequest *last = zkl_container(ZklRequest, place.link,
+										 lock->queue.own.head.prev);
+
+		if (last->node.seq < seq)
+			return;
+		zkl_request_node_deleted(m, last);
+	}
+}
+
+static void
+create_applied(ZklManager *m, ZklRequest *r, const ZklOutcome *o)
+{
+	const char *path = o->results[0].path;
+	ZklSeq		seq = path != NULL ?
+	zkl_znode_path_seq(r->lock->dialect, path) : ZKL_SEQ_NONE;
+	bool		alone = false;
+
+	if (seq == ZKL_SEQ_NONE)
+	{
+		zkl_session_need_chain(m);
+		return;
+	}
+	if (seq < ZKL_SEQ_LIMIT)
+	{
+		zkl_lock_counter_good(r->lock);
+		lose_older_incarnation(m, r->lock, seq);
+		alone = zkl_contenders_account(m, r->lock, seq, o->zxid);
+	}
+	zkl_directories_found(m, r, seq);
+	zkl_node_created(m, r, alone);
+	zkl_request_exists(m, r, seq, o->zxid);
+
+	/* Since then another client may have deleted or marked it. */
+	zkl_look_placed(m, r, o->sent_at);
+
+	/* If the directory is new, the watch that was sent along found nothing. */
+	if (r->lock->directory.visited &&
+		r->lock->directory.watch == ZKL_WATCH_NONE)
+		zkl_reads_watch_directory(m, r->lock);
+}
+
+/* "named": the answer itself names r, not only its lock. */
+static void
+create_failed(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
+{
+	ZklLock    *lock = r->lock;
+
+	/* Without the directory, none of our other nodes in it exists any more. */
+	while (rc == ZKL_RC_NONODE && named && !zkl_list_empty(&lock->queue.own))
+		zkl_request_node_deleted(m, zkl_container(ZklRequest, place.link,
+												  lock->queue.own.head.next));
+	if (rc == ZKL_RC_NONODE)
+		zkl_directories_missing(lock);
+	if (r->demand != ZKL_DEMAND_WAITING)
+		request_node_gone(m, r);
+	else if (rc == ZKL_RC_NONODE && zkl_directories_try_again(r))
+		request_resend(m, r);
+	else
+	{
+		if (rc == ZKL_RC_NONODE)
+			zkl_request_fail(m, r, ZKL_FAILURE_PARENTS, lock->parents.rc);
+		else
+			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
+		request_node_gone(m, r);
+	}
+}
+
+/*
+ * Whether a create would be refused as well: it is for the same directory, or
+ * its own directory could not be made either.  One by one, such creates would
+ * take a round trip each.
+ */
+static bool
+shares_fate(const ZklRequest *r, const ZklOutcome *o)
+{
+	if (o->directory == NULL)
+		return false;
+	if (o->rc != ZKL_RC_NONODE)
+		return r->lock == o->directory;
+	return o->directory->parents.rc != 0 && r->lock->parents.rc != 0;
+}
+
+/*
+ * A missing directory seldom comes alone: the creates wait for all of theirs at
+ * once.
+ */
+static void
+create_refused(ZklManager *m, ZklRequest *r, const ZklOutcome *o)
+{
+	if (o->rc == ZKL_RC_NONODE && o->directory != NULL &&
+		zkl_list_empty(&r->lock->queue.own))
+		zkl_directories_missing(r->lock);
+	if (o->culprit || shares_fate(r, o))
+		create_failed(m, r, o->rc, r->lock == o->directory);
+	else
+		request_resend(m, r);
+}
+
+static void
+settle_create(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
+{
+	ZklRequest *r = written_for(w);
+
+	ZKL_ASSERT(r->node.state == ZKL_NODE_NEW);
+	if (o->kind == ZKL_OUTCOME_APPLIED)
+		create_applied(m, r, o);
+	else if (o->kind == ZKL_OUTCOME_REFUSED)
+		create_refused(m, r, o);
+	else if (ZKL_MUTANT(RESEND_UNKNOWN) || ZKL_MUTANT(RESEND_AFTER_BADVERSION))
+		request_resend(m, r);
+}
+
+const ZklWriter zkl_node_creation = {
+	.nops = 1,.bytes = node_bytes,.fill = fill_create,.behind = read_behind,
+	.creates_in = creates_in,.settle = settle_create
+};
+
+/* ---- a delete ---- */
+
+static void
+fill_delete(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
+{
+	(void) form;
+	ZKL_ASSERT(written_for(w)->node.state == ZKL_NODE_DELETE);
+	op->kind = ZKL_MULTI_DELETE;
+	op->path = zkl_node_path(m, written_for(w));
+	op->version = -1;
+}
+
+static void
+delete_alone(ZklManager *m, ZklWrite *w)
+{
+	ZklRequest *r = written_for(w);
+
+	zkl_operations_send(m, ZKL_OP_DELETE, r->lock, r, ZKL_SEND_DELETE,
+						zkl_node_path(m, r));
+}
+
+static void
+delete_answered(ZklManager *m, ZklRequest *r, int32_t rc)
+{
+	bool		gone = rc == ZKL_RC_OK || rc == ZKL_RC_NONODE;
+
+	if (gone)
+		zkl_batches_want_proof(m);
+	if (gone && zkl_downgrade_take_other_name(r))
+		zkl_node_delete(m, r, ZKL_RANK_ALONE);
+	else if (gone ||
+			 (ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_zkapi_is_definite(rc)))
+		request_node_gone(m, r);
+	else
+		zkl_write_stick(m, &r->node.write, &zkl_node_deletion, ZKL_RANK_ALONE);
+}
+
+/*
+ * If the batch was refused for another write, it goes on by itself.  If the answer
+ * is lost, it may have been done: a second one does no harm.
+ */
+static void
+settle_delete(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
+{
+	ZklRequest *r = written_for(w);
+
+	ZKL_ASSERT(r->node.state == ZKL_NODE_DELETE);
+	if (o->kind == ZKL_OUTCOME_APPLIED ||
+		(o->kind == ZKL_OUTCOME_UNKNOWN && ZKL_MUTANT(DELETE_ONCE)))
+		request_node_gone(m, r);
+	else if (o->culprit)
+		delete_answered(m, r, o->rc);
+	else
+		zkl_node_delete(m, r, o->beat ? ZKL_RANK_DELETE : ZKL_RANK_ALONE);
+}
+
+void
+zkl_node_write_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
+{
+	if (r->node.write.state == ZKL_WRITE_ALONE)
+		delete_answered(m, r, rc);
+}
+
+const ZklWriter zkl_node_deletion = {
+	.nops = 1,.bytes = node_bytes,.fill = fill_delete,.alone = delete_alone,
+	.settle = settle_delete
+};
+
+/* ---- downgrade_reply ---- */
+
+/*
+ * What a downgrade writes, what became of it, and what follows for the request.
+ */
+
+/* The node's name is known again. */
+static void
+end_downgrade(ZklManager *m, ZklRequest *r)
+{
+	zkl_downgrade_end(r);
+	zkl_lock_touch(m, r->lock);
+	if (r->node.state == ZKL_NODE_DELETE)
+		zkl_batches_pace_delete(m, r);
+	else
+		zkl_look_if_unwatched(m, r);
+}
+
+void
+zkl_downgrade_reply_settle(ZklManager *m, ZklRequest *r, bool done)
+{
+	if (!done && r->node.state == ZKL_NODE_EXISTS)
+	{
+		zkl_downgrade_end(r);
+		zkl_downgrade_want(m, r);
+		zkl_look_if_unwatched(m, r);
+		return;
+	}
+	if (done && r->node.state == ZKL_NODE_EXISTS)
+	{
+		/* The watched node is gone. */
+		zkl_look_forget(m, r);
+		zkl_lock_downgrade(r->lock, r);
+		zkl_rewrite_forget(r);
+		zkl_node_record_all(m, r);
+	}
+	else if (done)
+		zkl_node_set_shared(r);
+	end_downgrade(m, r);
+}
+
+void
+zkl_downgrade_reply_refused(ZklManager *m, ZklRequest *r, int32_t rc)
+{
+	if (rc != ZKL_RC_NONODE)
+	{
+		end_downgrade(m, r);
+
+		/*
+		 * After a BADVERSION a look brings the new version.  If the watch is
+		 * armed, that look came while the downgrade was under way, and there
+		 * is none to come.
+		 */
+		if (rc != ZKL_RC_BADVERSION || r->look.watch == ZKL_WATCH_ARMED)
+			zkl_downgrade_want_later(m, r);
+	}
+	else if (r->node.state == ZKL_NODE_DELETE)
+	{
+		zkl_batches_want_proof(m);
+		zkl_downgrade_end(r);
+		request_node_gone(m, r);
+	}
+	else
+		zkl_request_node_deleted(m, r);
+}
+
+/* ---- in a batch ---- */
+
+static ZklRequest *
+changed(const ZklWrite *w)
+{
+	return zkl_container(ZklRequest, downgrade.write, w);
+}
+
+static size_t
+change_bytes(const ZklWrite *w)
+{
+	return zkl_downgrade_change.nops * zkl_node_bytes(changed(w));
+}
+
+static void
+fill_change(ZklManager *m, ZklWrite *w, ZklMultiOp *ops, ZklForm *form)
+{
+	ZklRequest *r = changed(w);
+	char	   *mark = zkl_actions_text(m, ZKL_MAX_NODE_DATA);
+	char	   *data = zkl_actions_text(m, r->node.data_length +
+										ZKL_NODE_DATA_TIMEOUT);
+
+	(void) form;
+	ZKL_ASSERT(r->node.state == ZKL_NODE_EXISTS);
+	ZKL_ASSERT(r->node.mode == ZKL_EXCLUSIVE && zkl_siblings_stays(r));
+	zkl_look_stop(r);
+	memcpy(data, r->node.data, r->node.data_length);
+
+	ops[0].kind = ZKL_MULTI_SET;
+	ops[0].path = zkl_node_path_as(m, r, ZKL_EXCLUSIVE);
+
+	/*
+	 * If another client, such as an operator, has written to the node, that
+	 * must not get lost.  Once the node has been read, the downgrade begins
+	 * again.
+	 */
+	ops[0].version = ZKL_MUTANT(MARK_WRITTEN_OVER) ? -1 : r->node.version;
+	ops[0].data = mark;
+	ops[0].data_length = zkl_node_data_downgrade(r->node.data,
+												 r->node.data_length, mark,
+												 ZKL_MAX_NODE_DATA);
+	ops[1].kind = ZKL_MULTI_CREATE_EPHEMERAL;
+	ops[1].path = zkl_node_path_as(m, r, ZKL_SHARED);
+	ops[1].version = -1;
+	ops[1].data = data;
+	ops[1].data_length = zkl_node_data_timeout(data, r->node.data_length,
+											   m->session.timeout_ms);
+	ops[2].kind = ZKL_MULTI_DELETE;
+	ops[2].path = ops[0].path;
+	ops[2].version = -1;
+	if (ZKL_MUTANT(DOWNGRADE_UNMARKED))
+	{
+		ZklMultiOp	set = ops[0];
+
+		ops[0] = ops[1];
+		ops[1] = set;
+		ops[1].path = ops[0].path;
+	}
+}
+
+static void
+settle_change(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
+{
+	ZKL_ASSERT(changed(w)->node.state >= ZKL_NODE_EXISTS);
+	if (o->kind == ZKL_OUTCOME_UNKNOWN)
+		zkl_downgrade_unknown(changed(w));
+	else if (o->culprit)
+		zkl_downgrade_reply_refused(m, changed(w), o->rc);
+	else
+		zkl_downgrade_reply_settle(m, changed(w),
+								   o->kind == ZKL_OUTCOME_APPLIED);
+}
+
+const ZklWriter zkl_downgrade_change = {
+	.nops = 3,.bytes = change_bytes,.fill = fill_change,.settle = settle_change
+};

@@ -1,6 +1,6 @@
 /*
  * request.h
- *	  One request: the steps of its demand and of its node.
+ *	  The state machine of one request: its demand, and its znode.
  */
 #ifndef ZKL_CORE_REQUEST_H
 #define ZKL_CORE_REQUEST_H
@@ -24,12 +24,6 @@ extern void zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq,
 
 /* NEW -> NEW or NONE: it never was in ZooKeeper. */
 extern void zkl_request_node_never_was(ZklManager *m, ZklRequest *r);
-
-/* NEW: its create was refused, and goes again, ahead of those that were never sent. */
-extern void zkl_request_resend(ZklManager *m, ZklRequest *r);
-
-/* Any -> NONE: the node is gone, for whatever reason. */
-extern void zkl_request_node_gone(ZklManager *m, ZklRequest *r);
 
 /*
  * The answers.  cover: another hold of the owner, whose node it shares.  False:
@@ -60,9 +54,6 @@ extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
 extern void zkl_request_end_wait(ZklManager *m, ZklRequest *r,
 								 ZklFailure failure, const void *reason);
 
-/* Its time is over. */
-extern void zkl_request_answered(ZklManager *m, ZklRequest *r);
-
 /* An operator takes the place of a request that waits: it goes to the end. */
 extern void zkl_request_requeue(ZklManager *m, ZklRequest *r);
 
@@ -75,8 +66,45 @@ extern void zkl_request_session_lost(ZklManager *m, ZklRequest *r);
 extern void zkl_request_time_out(ZklManager *m, ZklRequest *r);
 extern void zkl_request_release(ZklManager *m, ZklRequest *r);
 
-/* For loss.c: what becomes of r, if its node is gone, or stays for now */
-extern void zkl_request_lost(ZklManager *m, ZklRequest *r);
-extern void zkl_request_set_broken(ZklRequest *r);
+/* ---- loss: a hold is lost, with all that share its node ---- */
+
+/*
+ * An operator breaks the lock, or its node cannot be read: its holder loses
+ * it at once, but the node stays in the queue until the holder has released
+ * it.
+ */
+extern void zkl_loss_break(ZklManager *m, ZklRequest *r,
+						   ZklFailure failure);
+
+/* ---- end ---- */
+
+/* How a request ends: its backend has finished with it, or its time is over. */
+
+/* The steps of RELEASE and OVERDUE */
+extern void zkl_end_release(ZklManager *m, uint32_t request,
+							const ZklEnd *end);
+extern void zkl_end_overdue(ZklManager *m, uint32_t request);
+
+/* Releases the kept holds whose time is over. */
+extern void zkl_end_due(ZklManager *m);
+
+/* ---- node_write: the creates and deletes of our nodes ---- */
+
+/* What the delete of r's node, which was sent alone, is answered */
+extern void zkl_node_write_deleted(ZklManager *m, ZklRequest *r, int32_t rc);
+
+/* ---- downgrade_reply: what became of a downgrade ---- */
+
+/* It is known whether the downgrade was done. */
+extern void zkl_downgrade_reply_settle(ZklManager *m, ZklRequest *r,
+									   bool done);
+
+/*
+ * One of its operations was refused.  If the node still exists, the downgrade
+ * is tried again: if another client has written to the node and it is yet to be
+ * read, as soon as it has been, else after a pause.
+ */
+extern void zkl_downgrade_reply_refused(ZklManager *m, ZklRequest *r,
+										int32_t rc);
 
 #endif							/* ZKL_CORE_REQUEST_H */

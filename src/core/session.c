@@ -1,10 +1,12 @@
 /*
  * session.c
- *	  The session's life as the core sees it: connections, the chain of
- *	  heartbeat nodes, and the transaction ids that are believed.
+ *	  The session's life as the core sees it: connections, the chain of heartbeat
+ *	  nodes, the transaction ids that are believed, and the lease.
  *
- * Owns the manager's connection, session, chain and zxid.  Runs in the worker
- * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns the manager's connection, session, chain and zxid; m->session_lease, that is
+ * the lease, and when ZooKeeper heard of the session; ZklRevived,
+ * ZklRequest.perhaps_overtaken, and ZklLock.checks_holds.  Runs in the worker (and
+ * in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  *
  * Batches name the version of a heartbeat node.  If the answer to a batch is
  * lost, one transaction deletes that node and makes another.  From then on no
@@ -21,13 +23,24 @@
  */
 #include <string.h>
 
-#include "core/actions.h"
-#include "core/batches.h"
-#include "core/directories.h"
+#include "core/batch.h"
+#include "core/cache.h"
+#include "core/contenders.h"
+#include "core/host.h"
+#include "core/janitor.h"
+#include "core/lock.h"
 #include "core/node.h"
-#include "core/operations.h"
+#include "core/reads.h"
+#include "core/reads_reply.h"
+#include "core/request.h"
 #include "core/session.h"
 #include "core/write.h"
+
+static void session_lease_begin(ZklManager *m, int64_t begun_at);
+static void session_lease_end(ZklManager *m);
+static void revived_connected(ZklManager *m, const ZklSession *session);
+static void revived_disconnected(ZklManager *m);
+static void revived_elected(ZklManager *m, int64_t zxid);
 
 void
 zkl_session_give_up(ZklManager *m, int32_t rc)
@@ -292,8 +305,9 @@ zkl_session_chain_reply(ZklManager *m, const ZklReply *reply)
 
 /* ---- connections ---- */
 
-void
-zkl_session_begin(ZklManager *m, const ZklSession *session)
+/* A connection stands; it is gone; the session is gone. */
+static void
+session_begin(ZklManager *m, const ZklSession *session)
 {
 	ZKL_ASSERT(m->session.id == 0 || session->id == m->session.id);
 	if (session->id != m->session.id)
@@ -317,14 +331,14 @@ zkl_session_begin(ZklManager *m, const ZklSession *session)
 		sweep(m);
 }
 
-void
-zkl_session_disconnected(ZklManager *m)
+static void
+session_disconnected(ZklManager *m)
 {
 	m->connection.state = ZKL_CONNECTION_DOWN;
 }
 
-void
-zkl_session_end(ZklManager *m)
+static void
+session_end(ZklManager *m)
 {
 	m->session.id = 0;
 	m->chain.needed = true;
@@ -425,16 +439,16 @@ zkl_session_zxid_is_of_later_election(const ZklManager *m, int64_t zxid)
 	return zxid / ELECTIONS(1) > m->zxid.seen / ELECTIONS(1);
 }
 
-void
-zkl_session_zxid_hide(ZklManager *m)
+static void
+session_zxid_hide(ZklManager *m)
 {
 	if (!m->zxid.hidden)
 		m->zxid.before = m->zxid.seen;
 	m->zxid.hidden = true;
 }
 
-void
-zkl_session_zxid_show(ZklManager *m)
+static void
+session_zxid_show(ZklManager *m)
 {
 	m->zxid.hidden = false;
 }
@@ -455,4 +469,678 @@ void
 zkl_session_zxid_believe(ZklManager *m, int64_t zxid)
 {
 	m->zxid.seen = zxid;
+}
+
+/* ---- connection ---- */
+
+/*
+ * What it means for all locks and requests when a connection stands or breaks, and
+ * when a session ends.
+ *
+ * It calls the files concerned in order.
+ */
+
+void
+zkl_connection_up(ZklManager *m, const ZklSession *session)
+{
+	bool		unproved = zkl_batches_take_unproved(m);
+
+	if (session->id != m->session.id)
+	{
+		session_lease_end(m);
+		zkl_batches_new_session(m);
+	}
+	else if (unproved)
+		zkl_janitor_want(m);
+	revived_connected(m, session);
+	session_begin(m, session);
+	session_zxid_show(m);
+	zkl_session_zxid_believe(m, session->zxid_seen);
+	session_lease_begin(m, session->begun_at);
+}
+
+/* Contenders that had gone may be back. */
+static void
+forget_contenders(ZklManager *m)
+{
+	size_t		i;
+	ZklLink    *link,
+			   *after;
+
+	for (i = 0; i < m->locks.by_path.nbuckets; i++)
+	{
+		zkl_foreach(link, after, &m->locks.by_path.buckets[i])
+			zkl_contenders_forget(m, zkl_container(ZklLock, by_path, link));
+	}
+}
+
+void
+zkl_connection_writes_lost(ZklManager *m)
+{
+	zkl_janitor_want(m);
+	forget_contenders(m);
+	ZKL_HOOKS(m, writes_lost);
+}
+
+void
+zkl_connection_elected(ZklManager *m, int64_t zxid)
+{
+	forget_contenders(m);
+	revived_elected(m, zxid);
+}
+
+static void
+forget_operations(ZklManager *m)
+{
+	uint32_t	next = 0;
+	ZklOp		op;
+
+	while (zkl_operations_abandon(m, &next, &op))
+	{
+		if (op.lock == NULL)
+			continue;
+		zkl_operations_unpin(op.lock);
+		zkl_lock_settle_idle(m, op.lock);
+	}
+}
+
+static void
+disconnect_lock(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_contenders_disconnected(lock);
+	zkl_reads_disconnected(m, lock);
+	zkl_lock_counter_good(lock);
+	zkl_foreach(link, after, &lock->queue.own)
+		zkl_look_forget(m, zkl_container(ZklRequest, place.link, link));
+	zkl_probe_disconnected(m, lock);
+}
+
+void
+zkl_connection_down(ZklManager *m)
+{
+	size_t		i;
+	uint32_t	id;
+	ZklLink    *link,
+			   *after;
+
+	zkl_recall_all(m);
+	zkl_rewrite_disconnected(m);
+	session_disconnected(m);
+	zkl_janitor_disconnected(m);
+	zkl_directories_disconnected(m);
+	zkl_batch_reply_lost(m);
+	ZKL_HOOKS(m, disconnected);
+	revived_disconnected(m);
+	for (i = 0; i < m->locks.by_path.nbuckets; i++)
+	{
+		zkl_foreach(link, after, &m->locks.by_path.buckets[i])
+		{
+			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
+
+			disconnect_lock(m, lock);
+		}
+	}
+	forget_operations(m);
+	while (!zkl_list_empty(&m->locks.idle) && !ZKL_MUTANT(CONTINUITY_RECONNECT))
+		zkl_lock_settle_idle(m, zkl_container(ZklLock, idle,
+											  m->locks.idle.head.next));
+	for (id = 0; id < m->config.max_requests; id++)
+	{
+		ZklRequest *r = &m->requests.all[id];
+
+		zkl_look_stop(r);
+		zkl_node_forget_version(r);
+		if (r->node.state == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
+			(r->demand == ZKL_DEMAND_GRANTED || r->lock->queue.waiting == r))
+			zkl_look_later(m, r, zkl_list_linked(&r->look.unseen) ?
+						   r->look.unseen_since : m->batches.acknowledged_at);
+
+		/*
+		 * A mark may have come while there was no watch: look before the
+		 * grant.
+		 */
+		if (r->demand == ZKL_DEMAND_WAITING && !ZKL_MUTANT(DYING_SESSION))
+			zkl_node_set_czxid(r, 0);
+	}
+}
+
+/* Appends all requests in use to "live", in order of submission. */
+static uint32_t
+sort_requests(ZklManager *m, ZklRequest **live)
+{
+	uint32_t	n = 0,
+				gap,
+				i,
+				j;
+
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		if (m->requests.all[i].demand != ZKL_DEMAND_UNUSED)
+			live[n++] = &m->requests.all[i];
+	}
+	for (gap = n / 2; gap > 0; gap /= 2)
+	{
+		for (i = gap; i < n; i++)
+		{
+			ZklRequest *r = live[i];
+
+			for (j = i; j >= gap && live[j - gap]->submitted > r->submitted;
+				 j -= gap)
+				live[j] = live[j - gap];
+			live[j] = r;
+		}
+	}
+	return n;
+}
+
+void
+zkl_connection_session_lost(ZklManager *m)
+{
+	ZklRequest **live;
+	uint32_t	n,
+				i;
+	size_t		bucket;
+	ZklLink    *link,
+			   *after;
+
+	zkl_connection_down(m);
+	session_end(m);
+	session_lease_end(m);
+	ZKL_HOOKS(m, session_lost);
+	for (bucket = 0; bucket < m->locks.by_path.nbuckets; bucket++)
+	{
+		zkl_foreach(link, after, &m->locks.by_path.buckets[bucket])
+			zkl_contenders_forget(m, zkl_container(ZklLock, by_path, link));
+	}
+	live = zkl_memory_alloc(m, m->config.max_requests * sizeof(ZklRequest *));
+	n = sort_requests(m, live);
+	for (i = 0; i < n; i++)
+		zkl_request_session_lost(m, live[i]);
+	zkl_memory_release(m, live);
+}
+
+/* ---- session_lease: how long the session surely lives: the rule of the lease ---- */
+
+/*
+ * The leader ends a session T after it last heard of it.  A write that comes
+ * through a follower does not count there: the leader hears of the sessions of
+ * a follower only from its answers to pings, which the leader sends every half
+ * tick (LearnerHandler.java, SessionTrackerImpl.java: checkSession does not
+ * touch).  So when a batch is sent, the leader may know only of what came
+ * before the latest such ping; if the follower is cut off right behind its
+ * answer, that stays so.  T is at least two ticks, hence half a tick at most
+ * T/4; a little more is for the way.  The leader has heard of everything that
+ * was answered before that ping: each such answer is a contact, and counts
+ * from when its question was sent.  The making of the connection is a contact,
+ * too, because the leader is asked about it.
+ *
+ * The lease counts from the last contact that was early enough, and is at most
+ * two thirds of T.  To have a lease when the first request comes, an idle
+ * session reads its own heartbeat node every T/4, in place of the pings of
+ * ZooKeeper's client.
+ *
+ * If something is held or awaited, a beat comes every T/6.  But programs outside of the
+ * server end when what they know of the lease is over, and ask again every T/12: for
+ * them beats come as often.  Then the last contact that counts is at most 7T/24 + T/12
+ * older than the beat, so that a beat leaves 0.62 T; T/48 less among other batches.
+ */
+
+static int64_t
+timeout_us(const ZklManager *m)
+{
+	return (int64_t) m->session.timeout_ms * 1000;
+}
+
+/* A connection stands; the attempt to make it began at begun_at. */
+static void
+session_lease_begin(ZklManager *m, int64_t begun_at)
+{
+	int64_t		limit;
+	uint32_t	i;
+
+	m->session_lease.connecting_since =
+		ZKL_MUTANT(CONNECTION_FROM_ITS_END) ? m->now :
+		begun_at;
+	m->session_lease.ncontacts = 0;
+
+	/* The connect restarts the session, with this timeout. */
+	limit = begun_at + timeout_us(m) - timeout_us(m) / 500;
+	if (m->session_lease.until > limit)
+		m->session_lease.until = limit;
+	m->session_lease.verified = true;
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		ZklRequest *r = &m->requests.all[i];
+
+		zkl_look_set_verified(r, r->demand != ZKL_DEMAND_GRANTED ||
+							  r->node.state != ZKL_NODE_EXISTS);
+		if (r->look.verified)
+			continue;
+		if (!zkl_downgrade_pending(r))
+			zkl_look_soon(m, r);
+		m->session_lease.verified = false;
+	}
+	m->session_lease.looking = !m->session_lease.verified;
+}
+
+void
+zkl_session_lease_doubt(ZklManager *m, ZklRequest *r)
+{
+	zkl_look_set_verified(r, false);
+	m->session_lease.verified &= r->demand != ZKL_DEMAND_GRANTED || r->broken;
+}
+
+/* It is not renewed before zkl_session_lease_verify() finds nothing open. */
+static void
+session_lease_suspend(ZklManager *m)
+{
+	m->session_lease.verified = false;
+}
+
+/*
+ * While there was no connection, another client may have marked or deleted a
+ * node unseen.  So the beats of a new connection renew the lease only when
+ * all holds have seen their nodes on it; from then on watches tell before
+ * beats do.  If the session may have ended meanwhile, revived has to look, too.
+ */
+void
+zkl_session_lease_verify(ZklManager *m)
+{
+	uint32_t	i;
+
+	if (m->session_lease.verified ||
+		m->connection.state != ZKL_CONNECTION_READY)
+		return;
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		const ZklRequest *r = &m->requests.all[i];
+
+		if (r->demand == ZKL_DEMAND_GRANTED &&
+			r->node.state == ZKL_NODE_EXISTS &&
+			!r->look.verified && !r->broken)
+			return;
+		if (zkl_revived_is_open(r))
+			return;
+	}
+	m->session_lease.verified = true;
+	m->session_lease.looking = false;
+	session_zxid_show(m);
+	zkl_batches_want_beat(m, true);
+}
+
+void
+zkl_session_lease_contact(ZklManager *m, int64_t sent_at)
+{
+	ZklSessionLease *lease = &m->session_lease;
+	uint32_t	last = (lease->ncontacts + ZKL_CONTACTS - 1) % ZKL_CONTACTS;
+
+	ZKL_ASSERT(sent_at <= m->now);
+
+	/* Contacts must reach back far enough; they need not be many. */
+	if (lease->ncontacts > 0 &&
+		sent_at - lease->contacts[last].sent_at < timeout_us(m) / ZKL_CONTACTS)
+		return;
+	last = lease->ncontacts++ % ZKL_CONTACTS;
+	lease->contacts[last].sent_at = sent_at;
+	lease->contacts[last].answered_at = m->now;
+}
+
+int64_t
+zkl_session_lease_until(const ZklManager *m, int64_t sent_at)
+{
+	int64_t		early = sent_at - timeout_us(m) * 7 / 24;
+	int64_t		heard = m->session_lease.connecting_since;
+	int64_t		longest = sent_at + timeout_us(m) * 2 / 3;
+	int64_t		expiry;
+	uint32_t	i;
+
+	for (i = 0; i < ZKL_CONTACTS && i < m->session_lease.ncontacts; i++)
+	{
+		const ZklContact *contact = &m->session_lease.contacts[i];
+
+		if (contact->answered_at <= early && contact->sent_at > heard)
+			heard = contact->sent_at;
+	}
+	if (ZKL_MUTANT(LEASE_FROM_REPLY))
+		return m->now + timeout_us(m) * 2 / 3;
+	if (ZKL_MUTANT(LEASE_OF_TIMEOUT))
+		return sent_at + timeout_us(m);
+	if (ZKL_MUTANT(LEASE_WITHOUT_CONTACT))
+		return longest;
+
+	/* Clock rates differ by 0.1 % at most: twice that is taken off. */
+	expiry = heard + timeout_us(m) - timeout_us(m) / 500;
+	if (ZKL_MUTANT(LEASE_WITHOUT_RATES))
+		expiry = heard + timeout_us(m);
+	return expiry < longest ? expiry : longest;
+}
+
+int64_t
+zkl_session_lease_timer(const ZklManager *m)
+{
+	if (m->connection.state != ZKL_CONNECTION_READY || m->requests.nlive > 0 ||
+		m->chain.needed)
+		return -1;
+	return m->operations.sent_at +
+		timeout_us(m) / (ZKL_MUTANT(LEASE_WITHOUT_CONTACT) ? 3 : 4);
+}
+
+void
+zkl_session_lease_send(ZklManager *m)
+{
+	int64_t		due = zkl_session_lease_timer(m);
+
+	if (due < 0 || due > m->now)
+		return;
+	zkl_operations_send(m, ZKL_OP_IGNORE, NULL, NULL, ZKL_SEND_GET,
+						zkl_session_heartbeat(m, m->chain.number));
+}
+
+void
+zkl_session_lease_prove(ZklManager *m)
+{
+	m->session_lease.asked_at = m->now;
+}
+
+int64_t
+zkl_session_lease_beat(const ZklManager *m)
+{
+	bool		asked = m->session_lease.asked_at != 0 &&
+	m->now < m->session_lease.asked_at + timeout_us(m) / 4;
+
+	return timeout_us(m) / (asked ? 12 : 6);
+}
+
+/* The session is gone. */
+static void
+session_lease_end(ZklManager *m)
+{
+	m->session_lease.until = 0;
+}
+
+/*
+ * The host publishes the lease before it tells a session that it has lost its hold,
+ * and may be held up in between.  Then only the lease keeps that session from going
+ * on, so a batch that is answered together with such news does not extend it.
+ */
+void
+zkl_session_lease_extend(ZklManager *m, int64_t until)
+{
+	if (m->session_lease.verified && m->actions.nlosses == 0 &&
+		until > m->session_lease.until)
+		m->session_lease.until = until;
+}
+
+/*
+ * While the first looks of a connection last, no batch extends the lease.  So what
+ * they find out is not out of date when it ends.
+ */
+bool
+zkl_session_lease_note_lapse(ZklManager *m)
+{
+	bool		valid = m->now < m->session_lease.until;
+	bool		lapsed = m->session_lease.relied && m->locks.nqueued > 0 &&
+	!valid;
+
+	m->session_lease.relied = valid && m->locks.nqueued > 0;
+	return lapsed && !m->session_lease.looking;
+}
+
+/* ---- revived: sessions whose end ZooKeeper has lost ---- */
+
+/*
+ * An ensemble may lose its latest writes when a leader fails at a bad moment.  If
+ * the end of a session is among them, the session lives again, with its znodes in
+ * their places, although others may have got its locks since.
+ *
+ * The lease ends before the session does.  So if a connection stood before the end
+ * of the lease, nobody has got anything; and without an election nothing is lost.
+ * If the lease had ended, and the first beat shows an election, then all that the
+ * session had in queues is in doubt.  Before the lease begins again, each of these
+ * queues is listed.  If a contender of another client is behind a znode of ours, and
+ * conflicts, it may have got the lock, even if it has departed: a hold is lost, and a
+ * request that waits takes a new place.  Those who have got it are right: ZooKeeper had
+ * told them that our session was over, and they may have committed since.
+ *
+ * The doubt lasts until all of these listings have come.  Until then the host is told
+ * the greatest transaction id from before the election, so it begins anew with the
+ * next connection.
+ *
+ * A server that has got the lock sees the same from the other side: a conflicting
+ * contender ahead of its hold, which an ensemble that keeps its promises never shows.
+ * So after each election it lists the directories of its holds, and tells.  But a
+ * hold that was granted on a word may have znodes of zklock ahead.
+ */
+
+/* Paths of listings that tell of holds only; others have room beside them. */
+#define READ_WINDOW		4096
+
+static bool
+is_live(const ZklRequest *r)
+{
+	return r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED;
+}
+
+/* ---- our own session ---- */
+
+/* A connection of that session is about to stand; the lease is as it was before. */
+static void
+revived_connected(ZklManager *m, const ZklSession *session)
+{
+	m->revived.lapsed = session->id == m->session.id &&
+		m->now >= m->session_lease.until;
+}
+
+static void
+revived_disconnected(ZklManager *m)
+{
+	uint32_t	i;
+
+	if (m->revived.next < m->locks.by_path.nbuckets)
+		m->revived.next = 0;
+	for (i = 0; i < m->config.max_requests; i++)
+		m->requests.all[i].perhaps_overtaken = false;
+}
+
+/*
+ * The node of a request that waits may be of this very batch.  A hold without a node
+ * leans on another one's.
+ */
+static bool
+may_be_overtaken(const ZklRequest *r, int64_t zxid)
+{
+	if (r->demand == ZKL_DEMAND_WAITING)
+		return (zkl_node_is_unsettled(r) && !ZKL_MUTANT(REVIVED_UNANSWERED)) ||
+			(r->node.state == ZKL_NODE_EXISTS && r->node.czxid != zxid);
+	return r->demand == ZKL_DEMAND_GRANTED && !r->broken;
+}
+
+/*
+ * The first beat of a connection shows an election; "zxid" is of the batch that it
+ * opened.
+ */
+static void
+revived_elected(ZklManager *m, int64_t zxid)
+{
+	uint32_t	i;
+
+	m->revived.next = 0;
+	if (!m->revived.lapsed || ZKL_MUTANT(REVIVED_UNNOTICED))
+		return;
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		ZklRequest *r = &m->requests.all[i];
+
+		r->perhaps_overtaken = may_be_overtaken(r, zxid);
+		if (!r->perhaps_overtaken)
+			continue;
+		zkl_reads_list_again(m, r->lock);
+		session_lease_suspend(m);
+		if (!ZKL_MUTANT(DOUBT_FORGOTTEN))
+			session_zxid_hide(m);
+	}
+}
+
+bool
+zkl_revived_is_open(const ZklRequest *r)
+{
+	return r->perhaps_overtaken && is_live(r) && !r->broken;
+}
+
+/*
+ * Whether a contender of another client is behind r, and r could have been in its
+ * way.  Of a semaphore, those within the maximum were in nobody's.
+ */
+static bool
+is_overtaken(const ZklLock *lock, const ZklRequest *r)
+{
+	bool		permit = lock->dialect == ZKL_DIALECT_PERMIT;
+	size_t		i;
+
+	if (permit && lock->requests.n + lock->foreign.n + lock->foreign.strangers <= r->max)
+		return false;
+	for (i = 0; i < lock->foreign.n; i++)
+	{
+		const ZklContender *c = &lock->foreign.all[i];
+
+		if (c->seq > r->node.seq &&
+			(permit || zkl_mode_conflicts(c->mode, r->node.mode)))
+			return true;
+	}
+	return false;
+}
+
+static void
+judge_doubted(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &lock->requests.all)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, all, link);
+		bool		open = zkl_revived_is_open(r);
+
+		r->perhaps_overtaken = false;
+		if (!open || r->node.state != ZKL_NODE_EXISTS || !is_overtaken(lock, r))
+			continue;
+		if (r->demand == ZKL_DEMAND_GRANTED)
+			zkl_loss_break(m, r, ZKL_FAILURE_OVERTAKEN);
+		else if (!ZKL_MUTANT(REVIVED_KEEPS_PLACE))
+			zkl_request_requeue(m, r);
+	}
+}
+
+/*
+ * If we may not list the directory, a hold is lost, so that the lease can be renewed;
+ * the caller has refused what waits.  Nobody can have overtaken a znode that is yet to
+ * be made.
+ */
+void
+zkl_revived_unlisted(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &lock->requests.all)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, all, link);
+
+		if (zkl_revived_is_open(r))
+			zkl_loss_break(m, r, ZKL_FAILURE_UNREADABLE);
+		r->perhaps_overtaken = false;
+	}
+}
+
+/* ---- those of others ---- */
+
+static bool
+has_granted_node(const ZklRequest *r)
+{
+	return r->demand == ZKL_DEMAND_GRANTED && !r->broken &&
+		r->node.state == ZKL_NODE_EXISTS;
+}
+
+/* Reads the first conflicting contender of another client ahead of a hold of ours. */
+static void
+read_ahead(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+	size_t		i;
+
+	zkl_foreach(link, after, &lock->queue.own)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, place.link, link);
+
+		for (i = 0; i < lock->foreign.n && has_granted_node(r); i++)
+		{
+			const ZklContender *c = &lock->foreign.all[i];
+
+			if (c->seq > r->node.seq || !zkl_mode_conflicts(c->mode, r->node.mode) ||
+				(r->by_word && c->zklock))
+				continue;
+			zkl_operations_send(m, ZKL_OP_REVIVED, lock, r, ZKL_SEND_GET,
+								zkl_actions_join(m, lock->path, "/",
+												 lock->foreign.names + c->name));
+			return;
+		}
+	}
+}
+
+void
+zkl_revived_listed(ZklManager *m, ZklLock *lock)
+{
+	judge_doubted(m, lock);
+	if (lock->checks_holds && lock->dialect != ZKL_DIALECT_PERMIT)
+		read_ahead(m, lock);
+	lock->checks_holds = false;
+}
+
+void
+zkl_revived_send(ZklManager *m)
+{
+	ZklLink    *link,
+			   *after;
+
+	if (m->connection.state != ZKL_CONNECTION_READY || !m->session_lease.verified)
+		return;
+	while (m->revived.next < m->locks.by_path.nbuckets &&
+		   m->operations.read_bytes < READ_WINDOW)
+	{
+		zkl_foreach(link, after, &m->locks.by_path.buckets[m->revived.next])
+		{
+			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
+
+			if (lock->queue.nheld == 0)
+				continue;
+			lock->checks_holds = true;
+			zkl_reads_list_again(m, lock);
+		}
+		m->revived.next++;
+		zkl_reads_send(m);
+	}
+}
+
+/*
+ * If an operator has marked it, its server knows; if it is our own, the janitor
+ * deletes it.
+ */
+void
+zkl_revived_ahead_read(ZklManager *m, ZklRequest *r, const ZklReply *reply)
+{
+	ZklNodeData data;
+	ZklAction  *action;
+
+	if (reply->rc != ZKL_RC_OK || !has_granted_node(r) ||
+		reply->stat.ephemeral_owner == m->session.id ||
+		zkl_node_data_breaking(reply->data, reply->data_length))
+		return;
+	(void) zkl_node_data_parse(reply->data, reply->data_length, &data);
+	action = zkl_actions_add(m, ZKL_ACTION_REVIVED);
+	action->request = r->id;
+	action->asker = zkl_actions_join(m, data.server, "", "");
 }

@@ -1,6 +1,7 @@
 /*
  * session.h
- *	  The session as the core sees it, and the chain of heartbeat nodes.
+ *	  The session's life as the core sees it: connections, the chain of heartbeat
+ *	  nodes, the transaction ids that are believed, and the lease.
  */
 #ifndef ZKL_CORE_SESSION_H
 #define ZKL_CORE_SESSION_H
@@ -34,11 +35,6 @@ extern char *zkl_session_heartbeat(ZklManager *m, uint32_t chain);
 
 /* Gives this connection up. */
 extern void zkl_session_give_up(ZklManager *m, int32_t rc);
-
-/* A connection stands; it is gone; the session is gone. */
-extern void zkl_session_begin(ZklManager *m, const ZklSession *session);
-extern void zkl_session_disconnected(ZklManager *m);
-extern void zkl_session_end(ZklManager *m);
 
 /* The first beat of a connection was acknowledged. */
 extern void zkl_session_proved(ZklManager *m);
@@ -78,11 +74,75 @@ extern void zkl_session_zxid_believe(ZklManager *m, int64_t zxid);
  * Until an election is dealt with, the host is told the greatest id from before it.
  * Nothing is granted meanwhile.
  */
-extern void zkl_session_zxid_hide(ZklManager *m);
-extern void zkl_session_zxid_show(ZklManager *m);
 extern int64_t zkl_session_zxid_shown(const ZklManager *m);
 
 /* Whether there was an election since the greatest id that was seen */
 extern bool zkl_session_zxid_is_of_later_election(const ZklManager *m, int64_t zxid);
+
+/* ---- connection ---- */
+
+/* What a change of the connection or session means for locks and requests. */
+
+extern void zkl_connection_up(ZklManager *m, const ZklSession *session);
+extern void zkl_connection_down(ZklManager *m);
+extern void zkl_connection_session_lost(ZklManager *m);
+
+/*
+ * ZooKeeper has elected a leader, and may have lost its latest writes, those of other
+ * clients among them (see session): contenders that had gone may be back.
+ * "zxid" is of the first batch of this connection.
+ */
+extern void zkl_connection_elected(ZklManager *m, int64_t zxid);
+
+/* ZooKeeper has lost writes that it had acknowledged, perhaps those of others too. */
+extern void zkl_connection_writes_lost(ZklManager *m);
+
+/* ---- session_lease: how long the session surely lives ---- */
+
+/* r's node could not be read: a hold must see it before the next renewal. */
+extern void zkl_session_lease_doubt(ZklManager *m, ZklRequest *r);
+
+/* If the lease may be renewed again, sees to that. */
+extern void zkl_session_lease_verify(ZklManager *m);
+
+/* ZooKeeper has answered an operation sent at sent_at. */
+extern void zkl_session_lease_contact(ZklManager *m, int64_t sent_at);
+
+/* Until when the session lives, if a batch sent at that time is applied */
+extern int64_t zkl_session_lease_until(const ZklManager *m, int64_t sent_at);
+
+/* Reads something, if the session is idle and it is time to. */
+extern void zkl_session_lease_send(ZklManager *m);
+
+/* When to do so; -1: never. */
+extern int64_t zkl_session_lease_timer(const ZklManager *m);
+
+/* Somebody outside of the server relies on it: for a while it is renewed more often. */
+extern void zkl_session_lease_prove(ZklManager *m);
+
+/* How long after a beat the next one is due, in us */
+extern int64_t zkl_session_lease_beat(const ZklManager *m);
+
+/* A beat was acknowledged: good until then, unless holds are in doubt. */
+extern void zkl_session_lease_extend(ZklManager *m, int64_t until);
+
+/* Whether the lease has run out since the last call, and was relied on */
+extern bool zkl_session_lease_note_lapse(ZklManager *m);
+
+/* ---- revived: sessions whose end ZooKeeper has lost ---- */
+
+/* The lock's directory is listed, with all contenders; or may not be. */
+extern void zkl_revived_listed(ZklManager *m, ZklLock *lock);
+extern void zkl_revived_unlisted(ZklManager *m, ZklLock *lock);
+
+/* Whether the lease waits for a listing that tells of r */
+extern bool zkl_revived_is_open(const ZklRequest *r);
+
+/* Lists, a few at a time, the directories of the locks that are held. */
+extern void zkl_revived_send(ZklManager *m);
+
+/* The znode ahead of r's was read. */
+extern void zkl_revived_ahead_read(ZklManager *m, ZklRequest *r,
+								   const ZklReply *reply);
 
 #endif							/* ZKL_CORE_SESSION_H */

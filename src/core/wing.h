@@ -8,22 +8,16 @@
 #ifndef ZKL_CORE_WING_H
 #define ZKL_CORE_WING_H
 
-#include "core/actions.h"
-#include "core/arena.h"
-#include "core/batches.h"
-#include "core/hooks.h"
+#include "core/cache.h"
+#include "core/host.h"
 #include "core/janitor.h"
-#include "core/keep.h"
-#include "core/memory.h"
 #include "core/node.h"
-#include "core/operations.h"
+#include "core/owner.h"
 #include "core/queue.h"
 #include "core/reads.h"
 #include "core/reads_reply.h"
-#include "core/recall.h"
 #include "core/request.h"
 #include "core/session.h"
-#include "core/siblings.h"
 #include "core/write.h"
 
 #endif							/* ZKL_CORE_WING_H */

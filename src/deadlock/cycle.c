@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/assert.h"
-#include "core/mutant.h"
 #include "deadlock/cycle.h"
 
 void

@@ -19,7 +19,7 @@ extern void zkl_waits_init(void *wing, ZklRequest *r,
 extern void zkl_waits_begin(void *wing, ZklRequest *r);
 extern void zkl_waits_end(void *wing, ZklRequest *r);
 
-/* Nobody waits for r's owner because of r's znode any more; see core/hooks.h. */
+/* Nobody waits for r's owner because of r's znode any more; see core/host.h. */
 extern void zkl_waits_hold_ended(void *wing, const ZklRequest *r);
 
 /* The host tells which owners wait for r's: ZklDependents. */

@@ -6,13 +6,11 @@
  */
 #include <string.h>
 
-#include "core/departed.h"
-#include "core/downgrade.h"
-#include "core/hooks.h"
-#include "core/keep.h"
+#include "core/contenders.h"
+#include "core/host.h"
 #include "core/lock.h"
 #include "core/node.h"
-#include "core/siblings.h"
+#include "core/owner.h"
 #include "core/write.h"
 #include "observe/check.h"
 

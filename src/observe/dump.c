@@ -10,12 +10,10 @@
  */
 #include <string.h>
 
-#include "core/batches.h"
-#include "core/downgrade.h"
-#include "core/hooks.h"
-#include "core/keep.h"
+#include "core/host.h"
 #include "core/node.h"
-#include "core/siblings.h"
+#include "core/owner.h"
+#include "core/write.h"
 #include "observe/dump.h"
 #include "observe/line.h"
 #include "observe/trace.h"

@@ -9,8 +9,7 @@
  * A line begins with "in" (an event) or "out" (an action).  The data of znodes
  * is left out: operators of ZooKeeper keep secrets there.
  */
-#include "core/hooks.h"
-#include "core/operations.h"
+#include "core/host.h"
 #include "observe/line.h"
 #include "observe/trace.h"
 

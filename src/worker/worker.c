@@ -57,7 +57,7 @@
 #include "worker/trial.h"
 #include "worker/worker.h"
 
-/* Chosen by measurement, as are the numbers in core/batches.c */
+/* Chosen by measurement, as are the numbers in core/write.c */
 #ifndef ZKL_BATCHES_IN_FLIGHT
 #define ZKL_BATCHES_IN_FLIGHT	2
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/mutant.h"
+#include "core/assert.h"
 #include "worker.h"
 
 /* ---- memory: what comes is never zero ---- */

@@ -9,7 +9,7 @@
 
 #include "agenda.h"
 #include "backend.h"
-#include "core/mutant.h"
+#include "core/assert.h"
 #include "cycles.h"
 #include "faults.h"
 #include "foreign.h"

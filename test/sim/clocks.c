@@ -7,7 +7,7 @@
  */
 #include "agenda.h"
 #include "clocks.h"
-#include "core/mutant.h"
+#include "core/assert.h"
 #include "draw.h"
 #include "host.h"
 #include "oracle.h"

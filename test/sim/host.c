@@ -10,7 +10,7 @@
 
 #include "agenda.h"
 #include "backend.h"
-#include "core/mutant.h"
+#include "core/assert.h"
 #include "host.h"
 #include "oracle.h"
 #include "seen.h"

@@ -3,7 +3,7 @@
  *	  Deliberate bugs, one at a time, for testing the simulation.
  *
  * The compiler reads it ahead of each file (-include) in a build with mutants.
- * From then on ZKL_MUTANT(name) of core/mutant.h is true for the mutant that was
+ * From then on ZKL_MUTANT(name) of core/assert.h is true for the mutant that was
  * chosen at run time.  Each is a bug that a lock client has had, or that a rule of
  * ours invites; the simulation must catch them all.  If two guards keep one rule,
  * a mutant takes both away.

@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "core/mutant.h"
 #include "chaos.h"
+#include "core/assert.h"
 #include "host.h"
 #include "oracle.h"
 #include "seen.h"

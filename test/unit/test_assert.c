@@ -7,9 +7,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "core/batches.h"
-#include "core/operations.h"
+#include "core/host.h"
 #include "core/state.h"
+#include "core/write.h"
 #include "unit.h"
 #include "world.h"
 

@@ -6,7 +6,7 @@
 #include "unit.h"
 #include "world.h"
 
-#define DELAY	1000			/* µs, as in core/batches.c */
+#define DELAY	1000			/* µs, as in core/write.c */
 #define ENOUGH	16
 
 /* All that is under way is answered, and no time passes. */

@@ -3,7 +3,7 @@
  *	  What servers tell each other: who is asked, what a word does, and when one is
  *	  said.
  */
-#include "core/departed.h"
+#include "core/contenders.h"
 #include "unit.h"
 #include "world.h"
 

@@ -1,11 +1,14 @@
 /*
- * siblings.h
- *	  The several requests of one owner on one lock.
+ * owner.h
+ *	  The requests of one owner, and locks that are kept for a while after their
+ *	  release.
  */
-#ifndef ZKL_CORE_SIBLINGS_H
-#define ZKL_CORE_SIBLINGS_H
+#ifndef ZKL_CORE_OWNER_H
+#define ZKL_CORE_OWNER_H
 
 #include "core/state.h"
+
+/* ---- siblings: the several requests of one owner on one lock ---- */
 
 /* For a manager with nothing but its config, and at its end. */
 extern void zkl_siblings_init_all(ZklManager *m);
@@ -60,11 +63,7 @@ extern ZklRequest *zkl_siblings_owned(const ZklManager *m, uint64_t owner,
  */
 extern uint32_t zkl_siblings_count(const ZklManager *m, const ZklRequest *r);
 
-/* r belongs to no owner from now on. False: it did so before. */
-extern bool zkl_siblings_disown(ZklRequest *r);
-
 /* What stands for an owner in its requests that belong to none */
-extern uint64_t zkl_siblings_nobody(uint64_t owner);
 extern bool zkl_siblings_are_nobodys(uint64_t owner);
 
 /*
@@ -73,4 +72,42 @@ extern bool zkl_siblings_are_nobodys(uint64_t owner);
  */
 extern bool zkl_siblings_may_share(const ZklRequest *s, const ZklRequest *r);
 
-#endif							/* ZKL_CORE_SIBLINGS_H */
+/* ---- keep: locks that are kept for a while after their release ---- */
+
+static inline bool
+zkl_keep_is_on(const ZklRequest *r)
+{
+	return zkl_list_linked(&r->keep.link);
+}
+
+/* Whether r, or another hold of its owner on that lock, is kept */
+extern bool zkl_keep_has_any(const ZklRequest *r);
+
+/* A hold goes on without its holder, until then. */
+extern void zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until);
+
+/* A kept hold goes on until then instead. */
+extern void zkl_keep_change(ZklManager *m, ZklRequest *r, int64_t until);
+
+/*
+ * A request of an owner on a lock has ended.  If the owner has only kept
+ * requests left on the lock, they belong to no owner from now on.
+ */
+extern void zkl_keep_disown(ZklManager *m, ZklRequest *r);
+
+/* A kept hold whose time is over, to be released. NULL: there is none. */
+extern ZklRequest *zkl_keep_due(const ZklManager *m);
+
+/* Keeps r no longer, if it was kept. */
+extern void zkl_keep_end(ZklRequest *r);
+
+/* When the next kept hold ends; -1: there is none. */
+extern int64_t zkl_keep_timer(const ZklManager *m);
+
+/*
+ * The holder has left, but r stays until it is released.  If this was the
+ * holder's only hold, r keeps out its former holder, too, from now on.
+ */
+extern void zkl_keep_leave(ZklManager *m, ZklRequest *r);
+
+#endif							/* ZKL_CORE_OWNER_H */

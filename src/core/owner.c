@@ -1,11 +1,22 @@
 /*
- * siblings.c
- *	  The several requests of one owner, on one lock and on all.
+ * owner.c
+ *	  The requests of one owner, and locks that are kept for a while after their
+ *	  release.
  *
  * Owns m->owners and ZklRing: a request's owner, its siblings, and the one that
- * covers it.
- * Runs in the worker (and in tests), takes no locks.  It must not know queues
- * and lists: request.c decides what becomes of a node.
+ * covers it; a request's keep, and m->kept: the kept holds, in the order in which
+ * they end.  Must not know queues and lists: request.c decides what becomes of a
+ * node.  Runs in the worker (and in tests), takes no locks, knows neither PostgreSQL
+ * nor ZooKeeper.
+ */
+#include "core/host.h"
+#include "core/node.h"
+#include "core/owner.h"
+
+/* ---- siblings: the several requests of one owner, on one lock and on all ---- */
+
+/*
+ * It must not know queues and lists: request.c decides what becomes of a node.
  *
  * A znode stays with its request.  If others lean on it when its holder lets go, the
  * request *stays* until none does: a hold without a holder, like a kept one.  Others may
@@ -14,9 +25,6 @@
  * the requests that lean on it do.  As there is at least one for each that stays, an owner
  * has at most twice as many slots as holds.
  */
-#include "core/memory.h"
-#include "core/node.h"
-#include "core/siblings.h"
 
 /*
  * Owners count from 1 up; this bit marks the leftovers of an owner apart from
@@ -51,8 +59,8 @@ zkl_siblings_init(ZklManager *m, ZklRequest *r, uint64_t owner)
 	zkl_list_append(owner_bucket(m, owner), &r->ring.by_owner);
 }
 
-uint64_t
-zkl_siblings_nobody(uint64_t owner)
+static uint64_t
+siblings_nobody(uint64_t owner)
 {
 	return owner | OWNER_NOBODY;
 }
@@ -67,15 +75,16 @@ bool
 zkl_siblings_may_share(const ZklRequest *s, const ZklRequest *r)
 {
 	return s->ring.owner == r->ring.owner ||
-		(r->broken && zkl_siblings_nobody(s->ring.owner) == zkl_siblings_nobody(r->ring.owner));
+		(r->broken && siblings_nobody(s->ring.owner) == siblings_nobody(r->ring.owner));
 }
 
-bool
-zkl_siblings_disown(ZklRequest *r)
+/* r belongs to no owner from now on. False: it did so before. */
+static bool
+siblings_disown(ZklRequest *r)
 {
 	if (zkl_siblings_are_nobodys(r->ring.owner))
 		return false;
-	r->ring.owner = zkl_siblings_nobody(r->ring.owner);
+	r->ring.owner = siblings_nobody(r->ring.owner);
 	return true;
 }
 
@@ -209,4 +218,147 @@ zkl_siblings_count(const ZklManager *m, const ZklRequest *r)
 			s->demand == ZKL_DEMAND_GRANTED &&
 			s->node.state == ZKL_NODE_EXISTS;
 	return n;
+}
+
+/* ---- keep: locks that are kept for a while after their release ---- */
+
+/*
+ * A kept lock goes on as a hold whose holder has left.  It keeps everyone out,
+ * its former holder included.  But as long as its owner has other holds on that
+ * lock, their nodes may conflict with the kept one, so all of them stay with that
+ * owner.  A broken hold does not count: its owner is treated as if it held nothing.
+ *
+ * When a kept hold is lost, the host is told so as of any other.  It alone knows for
+ * how long the lock was promised, and says when the hold ends.
+ */
+
+static ZklRequest *
+kept(const ZklLink *link)
+{
+	return zkl_container(ZklRequest, keep.link, link);
+}
+
+static bool
+is_without_holder(const ZklRequest *r)
+{
+	return zkl_keep_is_on(r) || (zkl_siblings_stays(r) && !ZKL_MUTANT(STAYS_FOR_ITS_OWNER));
+}
+
+bool
+zkl_keep_has_any(const ZklRequest *r)
+{
+	const ZklRequest *s = r;
+
+	do
+	{
+		if (zkl_keep_is_on(s))
+			return true;
+		s = s->ring.next;
+	} while (s != r);
+	return false;
+}
+
+static void
+place(ZklManager *m, ZklRequest *r, int64_t until)
+{
+	ZklLink    *where = m->kept.head.prev;
+
+	while (where != &m->kept.head && kept(where)->keep.until > until)
+		where = where->prev;
+	r->keep.until = until;
+	zkl_list_insert_after(&r->keep.link, where);
+}
+
+void
+zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until)
+{
+	ZKL_ASSERT(r->demand == ZKL_DEMAND_GRANTED);
+	if (ZKL_MUTANT(KEPT_FOR_EVER))
+		return;
+	place(m, r, until);
+	zkl_keep_disown(m, r);
+}
+
+void
+zkl_keep_change(ZklManager *m, ZklRequest *r, int64_t until)
+{
+	ZKL_ASSERT(zkl_keep_is_on(r));
+	if (ZKL_MUTANT(RENEWAL_IGNORED))
+		return;
+	if (ZKL_MUTANT(RENEWAL_OUT_OF_ORDER))
+	{
+		r->keep.until = until;
+		return;
+	}
+	zkl_list_remove(&r->keep.link);
+	place(m, r, until);
+}
+
+/*
+ * If r's owner has only requests without a holder left on the lock, they belong to
+ * no owner from now on.  The holder of "leaving" leaves it; NULL: there is no such.
+ */
+static void
+disown(ZklManager *m, ZklRequest *r, const ZklRequest *leaving)
+{
+	ZklRequest *s = r;
+
+	do
+	{
+		if (s != leaving && !is_without_holder(s) &&
+			(s->demand == ZKL_DEMAND_WAITING ||
+			 (s->demand == ZKL_DEMAND_GRANTED && !s->broken)))
+			return;
+		s = s->ring.next;
+	} while (s != r);
+
+	do
+	{
+		if ((s == leaving || is_without_holder(s)) && siblings_disown(s))
+		{
+			zkl_node_record(m, s);
+			if (leaving != NULL)
+				ZKL_HOOKS(m, hold_ended, s);
+		}
+		s = s->ring.next;
+	} while (s != r);
+}
+
+void
+zkl_keep_leave(ZklManager *m, ZklRequest *r)
+{
+	if (r->demand == ZKL_DEMAND_GRANTED && !zkl_siblings_stays(r))
+		disown(m, r, r);
+}
+
+void
+zkl_keep_disown(ZklManager *m, ZklRequest *r)
+{
+	if (!zkl_list_empty(&m->kept) && !ZKL_MUTANT(KEPT_FOR_ITS_OWNER))
+		disown(m, r, NULL);
+}
+
+ZklRequest *
+zkl_keep_due(const ZklManager *m)
+{
+	ZklRequest *r;
+
+	if (zkl_list_empty(&m->kept))
+		return NULL;
+	r = kept(m->kept.head.next);
+	return r->keep.until <= m->now ? r : NULL;
+}
+
+void
+zkl_keep_end(ZklRequest *r)
+{
+	zkl_list_remove(&r->keep.link);
+}
+
+int64_t
+zkl_keep_timer(const ZklManager *m)
+{
+	if (zkl_list_empty(&m->kept))
+		return -1;
+	return kept(m->kept.head.next)->keep.until;
 }
