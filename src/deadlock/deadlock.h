@@ -1,11 +1,15 @@
 /*
  * deadlock.h
- *	  The search for deadlocks across servers, for the host of a manager.
+ *	  The search for deadlocks across servers, as a wing of the core.
  */
 #ifndef ZKL_DEADLOCK_DEADLOCK_H
 #define ZKL_DEADLOCK_DEADLOCK_H
 
 #include "core/manager.h"
+
+/* ---- deadlock ---- */
+
+/* The search for deadlocks across servers, for the host of a manager. */
 
 #define ZKL_MIN_PATIENCE	100000	/* µs; of a demand, if it is not 0 */
 

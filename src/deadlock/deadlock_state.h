@@ -19,7 +19,7 @@
 #define ZKL_DEADLOCK_LIST		(ZKL_OP_WING + 2)	/* lists a directory */
 #define ZKL_DEADLOCK_VERDICT	(ZKL_OP_WING + 3)
 
-/* A wait that gets long, and what is published of it; see waits.c */
+/* A wait that gets long, and what is published of it; see publication.c */
 typedef struct ZklWait
 {
 	ZklRequest *r;
@@ -73,7 +73,7 @@ typedef struct ZklPublications
 	int64_t		retry_at;		/* no listing before, because one was refused */
 } ZklPublications;
 
-/* Long waits; see waits.c */
+/* Long waits; see publication.c */
 typedef struct ZklWaits
 {
 	ZklWait    *all;			/* by the number of the request */

@@ -7,6 +7,8 @@
 
 #include "deadlock/deadlock_state.h"
 
+/* ---- search ---- */
+
 extern void zkl_search_init_all(ZklDeadlock *d);
 
 /* Begins a search, if one is wanted, and goes on with it. */
@@ -18,8 +20,5 @@ extern void zkl_search_listed(ZklDeadlock *d, const ZklOp *op,
 
 /* The connection is gone: it begins again.  Also at the end of a manager. */
 extern void zkl_search_stop(ZklDeadlock *d);
-
-/* Something was found that is too large to be decided. */
-extern void zkl_search_give_up(ZklDeadlock *d);
 
 #endif							/* ZKL_DEADLOCK_SEARCH_H */

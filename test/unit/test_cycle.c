@@ -3,7 +3,7 @@
  *	  Which wait ends if some wait for each other: case by case, and against all
  *	  cycles of random graphs.
  */
-#include "deadlock/cycle.h"
+#include "deadlock/verdict.h"
 #include "unit.h"
 
 #define MAX_NODES	256
