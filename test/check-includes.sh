@@ -18,7 +18,7 @@ recipes    backend shared znode
 backend    shared znode wire/version.h
 worker     shared wire znode core/assert.h core/manager.h core/queue.h deadlock/deadlock.h observe
 shared     znode
-deadlock   core/wing.h core/manager.h core/assert.h observe/dump.h observe/line.h znode
+deadlock   core/wing.h core/manager.h core/assert.h observe/inspect.h observe/trace.h znode
 observe    core znode
 core       znode
 session    wire znode/zkapi.h
@@ -76,7 +76,7 @@ check_foreign() {
 		*'<postgres'* | *'<libpq'* | *'"'*) echo "includes $header" ;;
 		esac
 	elif [[ $libc_only == *" $folder "* ]] && [[ $folder != wire || $header == '"'* ]]; then
-		[[ $file == observe/line.c || " $types " == *" $header "* ]] ||
+		[[ $file == observe/trace.c || " $types " == *" $header "* ]] ||
 			echo "includes $header"
 	fi
 }

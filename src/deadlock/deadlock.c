@@ -13,15 +13,15 @@
 #include "deadlock/publication.h"
 #include "deadlock/search.h"
 #include "deadlock/verdict.h"
-#include "observe/dump.h"
-#include "observe/line.h"
+#include "observe/inspect.h"
+#include "observe/trace.h"
 
 /* ---- inspect ---- */
 
 /*
  * What the search for deadlocks believes, for people, and its invariants.
  *
- * Owns nothing, changes nothing, and walks everything.  See dump.c and check.c of
+ * Owns nothing, changes nothing, and walks everything.  See inspect.c of
  * observe/.
  */
 

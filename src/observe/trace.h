@@ -9,7 +9,55 @@
 #ifndef ZKL_OBSERVE_TRACE_H
 #define ZKL_OBSERVE_TRACE_H
 
+#include <inttypes.h>
+
 #include "core/state.h"
+
+/* ---- line: writes one line of text for a trace or a dump ---- */
+
+/*
+ * A line is a row of words and of key=value pairs with a blank between them.
+ * If a line gets too long, it is cut off.  A byte that would end the line, or
+ * confuse a terminal, becomes a question mark: foreign clients choose the names
+ * of their znodes.
+ */
+
+#define ZKL_MAX_LINE	1000
+
+typedef struct ZklLine
+{
+	size_t		length;
+	char		text[ZKL_MAX_LINE + 1]; /* NUL terminated */
+} ZklLine;
+
+extern void zkl_line_begin(ZklLine *line);
+
+/* Adds words, and pairs; an empty text adds nothing. */
+extern void zkl_line_put(ZklLine *line, const char *format,...)
+			__attribute__((format(printf, 2, 3)));
+
+/* The same, if the condition holds. */
+extern void zkl_line_if(ZklLine *line, bool condition, const char *format,...)
+			__attribute__((format(printf, 3, 4)));
+
+/*
+ * Adds the name of an enumerator, which is that in C, but in lower case and with
+ * hyphens; "key=" comes before it, or nothing.  NULL, which an enumerator has that
+ * says nothing, adds nothing.
+ */
+extern void zkl_line_name(ZklLine *line, const char *key, const char *name);
+
+/* Adds what a unique id is. */
+extern void zkl_line_uuid(ZklLine *line, const ZklUuid *uuid);
+
+/* Adds how many there are, if there are any. */
+extern void zkl_line_list(ZklLine *line, const char *key, const ZklList *list);
+
+/* Names */
+extern const char *const zkl_line_modes[];
+extern const char *const zkl_line_dialects[];
+
+/* ---- trace ---- */
 
 /* Is handed one line of text, NUL terminated, without an end of line. */
 typedef void (*ZklWriteLine) (void *context, const char *line);

@@ -13,7 +13,7 @@
  */
 #include "postgres.h"
 
-#include "observe/dump.h"
+#include "observe/inspect.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/entries.h"

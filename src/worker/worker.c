@@ -17,7 +17,7 @@
 #include <signal.h>
 
 #include "miscadmin.h"
-#include "observe/check.h"
+#include "observe/inspect.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "postmaster/postmaster.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "agenda.h"
-#include "observe/check.h"
+#include "observe/inspect.h"
 #include "scale.h"
 
 #define BATCHES_IN_FLIGHT	2	/* as in worker.c */

@@ -9,7 +9,7 @@
 
 #include "cycles.h"
 #include "faults.h"
-#include "observe/check.h"
+#include "observe/inspect.h"
 #include "oracle.h"
 #include "seen.h"
 #include "sight.h"

@@ -12,7 +12,7 @@
 #include "agenda.h"
 #include "backend.h"
 #include "chaos.h"
-#include "observe/dump.h"
+#include "observe/inspect.h"
 #include "oracle.h"
 #include "run.h"
 

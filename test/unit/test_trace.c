@@ -3,7 +3,7 @@
  *	  What a manager tells of small scenarios, line by line, and what it says
  *	  that it believes.
  */
-#include "observe/dump.h"
+#include "observe/inspect.h"
 #include "unit.h"
 #include "world.h"
 

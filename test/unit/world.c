@@ -6,7 +6,7 @@
  * what manager.h says, and of ZooKeeper all that the model knows.
  */
 #include "../model/memory.h"
-#include "observe/check.h"
+#include "observe/inspect.h"
 #include "unit.h"
 #include "world.h"
 

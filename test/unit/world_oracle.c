@@ -5,7 +5,7 @@
  * Owns nothing: it looks at the host's records and at ZooKeeper's whole tree,
  * which the core cannot see.  Must not know how the core decides.
  */
-#include "observe/check.h"
+#include "observe/inspect.h"
 #include "unit.h"
 #include "world.h"
 #include "znode/znode.h"

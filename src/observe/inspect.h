@@ -1,11 +1,17 @@
 /*
- * dump.h
- *	  Writes everything that a manager believes at this moment, lock by lock.
+ * inspect.h
+ *	  What a manager believes at this moment: for people, and its invariants for
+ *	  tests.
  */
-#ifndef ZKL_OBSERVE_DUMP_H
-#define ZKL_OBSERVE_DUMP_H
+#ifndef ZKL_OBSERVE_INSPECT_H
+#define ZKL_OBSERVE_INSPECT_H
 
-#include "observe/line.h"
+#include "core/manager.h"
+#include "observe/trace.h"
+
+/* ---- dump ---- */
+
+/* Writes everything that a manager believes at this moment, lock by lock. */
 
 /* One line of a dump */
 typedef struct ZklDumpItem
@@ -39,4 +45,9 @@ extern void zkl_dump_place(ZklLine *line, const ZklWrite *w);
 extern void zkl_dump_write(const ZklManager *m, int64_t now,
 						   ZklWriteDump write, void *context);
 
-#endif							/* ZKL_OBSERVE_DUMP_H */
+/* ---- check: the invariants of the core, as code: for tests and simulations ---- */
+
+/* Names an invariant that does not hold, or NULL.  Walks everything. */
+extern const char *zkl_check_all(const ZklManager *m);
+
+#endif							/* ZKL_OBSERVE_INSPECT_H */
