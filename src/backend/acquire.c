@@ -34,7 +34,7 @@
 #include "shared/root.h"
 #include "shared/settings.h"
 #include "storage/proc.h"
-#include "znode/dialect.h"
+#include "znode/znode.h"
 
 /* How often a claim that waits for slots looks for them */
 #define LOOK_MS			2

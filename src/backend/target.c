@@ -18,7 +18,7 @@
 #include "shared/gate.h"
 #include "shared/settings.h"
 #include "utils/builtins.h"
-#include "znode/dialect.h"
+#include "znode/znode.h"
 
 /* ---- locks ---- */
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "deadlock/found.h"
-#include "znode/uuid.h"
+#include "znode/znode.h"
 
 /* ---- cycle ---- */
 

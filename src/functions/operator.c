@@ -35,7 +35,7 @@
 #include "shared/status.h"
 #include "storage/dsm.h"
 #include "utils/builtins.h"
-#include "znode/dialect.h"
+#include "znode/znode.h"
 
 ZKL_FUNCTION(zkl_sql_break_lock);
 ZKL_FUNCTION(zkl_sql_accept_lower_tokens);

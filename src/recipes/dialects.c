@@ -44,7 +44,7 @@
 #include "shared/root.h"
 #include "shared/settings.h"
 #include "shared/status.h"
-#include "znode/dialect.h"
+#include "znode/znode.h"
 
 #define MOST_FOUND		10		/* contenders that an error shows */
 

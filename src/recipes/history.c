@@ -24,7 +24,7 @@
 #include "utils/datetime.h"
 #include "utils/json.h"
 #include "utils/timestamp.h"
-#include "znode/json.h"
+#include "znode/node_data.h"
 
 /* ---- periods ---- */
 

@@ -20,7 +20,7 @@
 #include "recipes/maximum.h"
 #include "shared/control.h"
 #include "shared/slot.h"
-#include "znode/json.h"
+#include "znode/node_data.h"
 
 #define RECORD_FORMAT		"{\"zklock\":1,\"max_leases\":%d}"
 #define RECORD_ROOM			256

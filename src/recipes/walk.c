@@ -23,8 +23,8 @@
 #include "recipes/maximum.h"
 #include "recipes/walk.h"
 #include "utils/memutils.h"
-#include "znode/dialect.h"
 #include "znode/zkapi.h"
+#include "znode/znode.h"
 
 #define MAX_WALK_PATH	1024	/* longer than any lock of ours, by far */
 

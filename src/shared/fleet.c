@@ -10,7 +10,7 @@
 
 #include "shared/fleet.h"
 #include "utils/json.h"
-#include "znode/json.h"
+#include "znode/node_data.h"
 
 /* ---- names ---- */
 

@@ -13,7 +13,7 @@
 #include "shared/root.h"
 #include "shared/settings.h"
 #include "utils/json.h"
-#include "znode/json.h"
+#include "znode/node_data.h"
 #include "znode/zkapi.h"
 
 /* ---- the format ---- */

@@ -9,7 +9,7 @@
 
 #include "lib/stringinfo.h"
 #include "shared/slot.h"
-#include "znode/dialect.h"
+#include "znode/znode.h"
 
 #define ZKL_ROOT_SETTINGS	"/.settings"
 

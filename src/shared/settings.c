@@ -18,8 +18,7 @@
 #include "shared/peer_address.h"
 #include "shared/settings.h"
 #include "utils/guc.h"
-#include "znode/dialect.h"
-#include "znode/json.h"
+#include "znode/node_data.h"
 #include "znode/znode.h"
 
 bool		zkl_enabled = true;

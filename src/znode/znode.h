@@ -1,6 +1,6 @@
 /*
  * znode.h
- *	  The names and data of znodes, and the names of locks.
+ *	  Names: of locks, of znodes in each dialect, and the unique ids in them.
  *
  * A lock /batch/nightly under the root /zklock has the directory
  * /zklock/batch/nightly, whose children queue for it.  What they are called
@@ -12,10 +12,128 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-#include "znode/dialect.h"
 #include "znode/mode.h"
-#include "znode/uuid.h"
+
+/* ---- uuid: UUIDs: the unique ids in the names of znodes ---- */
+
+#define ZKL_UUID_BYTES		16
+#define ZKL_UUID_TEXT		36	/* characters of a UUID in text form */
+#define ZKL_UUID_HEX		32	/* the same without dashes */
+#define ZKL_UUID_COUNT_BITS	40
+
+typedef struct ZklUuid
+{
+	uint8_t		bytes[ZKL_UUID_BYTES];
+} ZklUuid;
+
+static inline bool
+zkl_uuid_equal(const ZklUuid *a, const ZklUuid *b)
+{
+	return memcmp(a->bytes, b->bytes, ZKL_UUID_BYTES) == 0;
+}
+
+/*
+ * Makes a UUID of version 8, which marks it as zklock's, for a znode of a ZooKeeper
+ * session.  "start" tells the worker processes of that session apart, and "count" the
+ * znodes of one.  Of start, 18 bits count, and ZKL_UUID_COUNT_BITS of count.
+ */
+extern ZklUuid zkl_uuid_make(int64_t session, uint32_t start, uint64_t count);
+
+/* The session that such an id names */
+extern int64_t zkl_uuid_session(const ZklUuid *uuid);
+
+/* Whether two ids are of one session, and of one start in it */
+extern bool zkl_uuid_same_maker(const ZklUuid *a, const ZklUuid *b);
+extern void zkl_uuid_format(const ZklUuid *uuid, char *text);	/* 36 + NUL */
+
+/* Reads exactly 36 characters and the NUL, in lower case as we write them */
+extern bool zkl_uuid_parse(const char *text, ZklUuid *uuid);
+extern bool zkl_uuid_is_zklock(const ZklUuid *uuid);
+
+/*
+ * Reads the UUID at the start of a text, with dashes as we and Curator write
+ * it, or without as kazoo does.  Capitals make it no UUID: to ZooKeeper, a name
+ * in capitals is another name.
+ */
+extern bool zkl_uuid_parse_start(const char *text, bool dashes, ZklUuid *uuid);
+
+/* ---- dialect ---- */
+
+/*
+ * The dialects, and which one a lock has, by the beginning of its name.
+ *
+ * A list of dialects is text such as "/jobs=curator_mutex, /py=kazoo".  An
+ * entry is for the lock of that name and for all below it; "/" is for all.
+ * The longest that fits counts; where none fits it is curator_rw.
+ */
+
+/* Which clients a lock is shared with */
+typedef enum ZklDialect
+{
+	ZKL_DIALECT_CURATOR_RW = 0, /* Curator's InterProcessReadWriteLock */
+	ZKL_DIALECT_CURATOR_MUTEX,	/* Curator's InterProcessMutex, go-zookeeper */
+	ZKL_DIALECT_KAZOO,			/* kazoo's Lock, ReadLock and WriteLock */
+
+	/* not to be chosen for a lock: what these are for fixes them */
+	ZKL_DIALECT_LATCH,			/* Curator's LeaderLatch */
+	ZKL_DIALECT_PERMIT,			/* of Curator's InterProcessSemaphoreV2 */
+	ZKL_DIALECT_MEMBER			/* in Curator's DistributedDoubleBarrier */
+} ZklDialect;
+
+#define ZKL_LOCK_DIALECTS	3	/* the first ones */
+#define ZKL_DIALECTS		6
+
+/* Whether locks can be shared in it */
+static inline bool
+zkl_dialect_shares(ZklDialect dialect)
+{
+	return dialect == ZKL_DIALECT_CURATOR_RW ||
+		dialect == ZKL_DIALECT_KAZOO || dialect == ZKL_DIALECT_MEMBER;
+}
+
+/*
+ * Whether the data of its znodes is zklock's own, so that a mark in it means
+ * something.  In a latch it is the participant's.
+ */
+static inline bool
+zkl_dialect_marks(ZklDialect dialect)
+{
+	return dialect != ZKL_DIALECT_LATCH;
+}
+
+#define ZKL_MAX_DIALECTS	1000	/* bytes of a list */
+
+/* NULL if the list is good, else the broken rule as a full sentence. */
+extern const char *zkl_dialect_check_list(const char *list);
+
+/* The dialect of a lock, by a list that is good. */
+extern ZklDialect zkl_dialect_find(const char *list, const char *name);
+
+/*
+ * Writes a good list in the one form that all lists with the same meaning have:
+ * in the order of the paths, without spaces, and without entries that change
+ * nothing.  It gets no longer; buf has ZKL_MAX_DIALECTS + 1 bytes.
+ */
+extern void zkl_dialect_normalize(const char *list, char *buf);
+
+/*
+ * Finds the paths from which on names have another dialect in list b than in
+ * list a, in the order of the paths: "path" is the last one that was found, or
+ * empty, and becomes the next one.  It has ZKL_MAX_NAME + 1 bytes.  False: there
+ * are no more.  All names below such a path have its two dialects, up to the next
+ * path that either list has an entry for.
+ */
+extern bool zkl_dialect_next_change(const char *a, const char *b, char *path);
+
+/* Whether a list has an entry for just this path */
+extern bool zkl_dialect_has_entry(const char *list, const char *path);
+
+/* As it is written in a list; of one that a list can have. */
+extern const char *zkl_dialect_name(ZklDialect dialect);
+
+/* ---- znode: the names and data of znodes, and the names of locks ---- */
 
 /* Grows when a server writes znodes that older servers cannot read */
 #define ZKL_ZNODE_PROTOCOL	1
@@ -68,7 +186,7 @@ typedef int64_t ZklSeq;
 #define ZKL_SEQ_LIMIT		(((int64_t) 1 << 31) - ((int64_t) 1 << 20))
 #define ZKL_SEQ_NONE		INT64_MAX
 
-/* ---- name.c ---- */
+/* ---- name ---- */
 
 /*
  * Checks a lock's name against all rules.  Returns NULL if it is good, else
@@ -80,7 +198,7 @@ extern const char *zkl_name_check(const char *name, size_t length);
 /* The same for a root: at most ZKL_MAX_ROOT bytes, no "." segments */
 extern const char *zkl_name_check_root(const char *root, size_t length);
 
-/* ---- znode.c ---- */
+/* ---- znode ---- */
 
 /* What is shown of a request's znode outside of the core */
 typedef struct ZklRecord

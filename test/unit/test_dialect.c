@@ -6,7 +6,6 @@
 
 #include "unit.h"
 
-#include "znode/dialect.h"
 #include "znode/znode.h"
 
 #define RW		ZKL_DIALECT_CURATOR_RW

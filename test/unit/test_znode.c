@@ -6,7 +6,7 @@
  */
 #include "text.h"
 #include "unit.h"
-#include "znode/json.h"
+#include "znode/node_data.h"
 #include "znode/znode.h"
 
 #define UUID_A "01234567-89ab-4def-8123-456789abcdef"

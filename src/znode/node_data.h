@@ -1,15 +1,21 @@
 /*
- * json.h
- *	  JSON: reading what is of unknown origin, and writing; and characters of UTF-8.
+ * node_data.h
+ *	  What stands in znodes: JSON, and what zklock writes in it.
  *
  * All that read return whether what they look for is there, and then stand behind it.
  */
-#ifndef ZKL_ZNODE_JSON_H
-#define ZKL_ZNODE_JSON_H
+#ifndef ZKL_ZNODE_NODE_DATA_H
+#define ZKL_ZNODE_NODE_DATA_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- json ---- */
+
+/*
+ * JSON: reading what is of unknown origin, and writing; and characters of UTF-8.
+ */
 
 /* What is still to be read */
 typedef struct ZklJsonReader
@@ -30,9 +36,6 @@ extern bool zkl_json_string(ZklJsonReader *r, char *buf, size_t size);
 /* An integer from min to max; a fraction or an exponent makes it none */
 extern bool zkl_json_integer(ZklJsonReader *r, int64_t min, int64_t max,
 							 int64_t *number);
-
-/* A string, a number or a word */
-extern bool zkl_json_skip_scalar(ZklJsonReader *r);
 
 /* A value of any kind; of arrays and objects only the nesting is checked */
 extern bool zkl_json_skip_value(ZklJsonReader *r);
@@ -76,16 +79,6 @@ extern bool zkl_json_field(ZklJsonReader *r, const char *key,
 
 /* ---- writing ---- */
 
-/*
- * Each goes on at *at.  A string is at most "most" bytes once it is
- * escaped, key stands before it as it is, and the value ends at its NUL or after
- * "size" bytes.
- */
-extern void zkl_json_put_bytes(char **at, const char *bytes, size_t length);
-extern void zkl_json_put_number(char **at, int64_t number);
-extern void zkl_json_put_string(char **at, const char *key, const char *value,
-								size_t size, size_t most);
-
 /* ---- characters ---- */
 
 /*
@@ -95,4 +88,4 @@ extern void zkl_json_put_string(char **at, const char *key, const char *value,
  */
 extern size_t zkl_json_character(const char *text, size_t left, uint32_t *code);
 
-#endif							/* ZKL_ZNODE_JSON_H */
+#endif							/* ZKL_ZNODE_NODE_DATA_H */
