@@ -19,8 +19,7 @@
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
-#include "shared/dirty.h"
-#include "shared/lease.h"
+#include "shared/gate.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 

@@ -116,7 +116,7 @@ extern bool zkl_backend_slot_deny_try(const char *path, ZklDialect dialect,
 									  uint64 owner);
 
 /*
- * Names the pinned segment of a hold's epilogue: see epilogue.h.  From then on
+ * Names the pinned segment of a hold's epilogue: see errand_layout.h.  From then on
  * the worker sees to it that it is unpinned.
  */
 extern void zkl_backend_slot_set_epilogue(int slotno, dsm_handle segment);

@@ -19,7 +19,7 @@
 #include "backend/stall.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
-#include "shared/retry.h"
+#include "shared/errand_layout.h"
 #include "shared/settings.h"
 #include "shared/status.h"
 #include "utils/memutils.h"

@@ -24,7 +24,6 @@
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/gate.h"
-#include "shared/lease.h"
 #include "shared/slot.h"
 
 /* ---- releasing ---- */

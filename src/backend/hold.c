@@ -20,7 +20,7 @@
 #include "backend/refusal.h"
 #include "common/hashfn.h"
 #include "shared/control.h"
-#include "shared/lease.h"
+#include "shared/gate.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 

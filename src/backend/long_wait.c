@@ -37,7 +37,6 @@
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/deadlocks.h"
-#include "shared/dirty.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "storage/proc.h"

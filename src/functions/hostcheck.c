@@ -24,7 +24,6 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
-#include "shared/hosts.h"
 #include "shared/program.h"
 #include "shared/settings.h"
 #include "storage/fd.h"

@@ -29,7 +29,6 @@
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/gate.h"
-#include "shared/hosts.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"

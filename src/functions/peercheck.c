@@ -17,8 +17,7 @@
 #include "functions/peercheck.h"
 #include "lib/stringinfo.h"
 #include "shared/boottime.h"
-#include "shared/peer_address.h"
-#include "shared/peer_count.h"
+#include "shared/fleet.h"
 #include "shared/settings.h"
 
 #define LEAST_UNANSWERED	5	/* so many asks in a row are no accident */

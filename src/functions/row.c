@@ -14,7 +14,7 @@
 #include "functions/row.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
-#include "shared/lease.h"
+#include "shared/gate.h"
 #include "shared/settings.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"

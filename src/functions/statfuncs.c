@@ -25,10 +25,10 @@
 #include "functions/row.h"
 #include "miscadmin.h"
 #include "shared/control.h"
-#include "shared/entries.h"
+#include "shared/errand_layout.h"
+#include "shared/fleet.h"
 #include "shared/gate.h"
 #include "shared/lockstats.h"
-#include "shared/peer_count.h"
 #include "shared/status.h"
 #include "utils/acl.h"
 

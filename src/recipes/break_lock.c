@@ -34,7 +34,7 @@
 #include "recipes/break_lock.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/retry.h"
+#include "shared/errand_layout.h"
 #include "shared/settings.h"
 #include "shared/status.h"
 #include "storage/ipc.h"

@@ -41,7 +41,7 @@
 #include "miscadmin.h"
 #include "recipes/dialects.h"
 #include "shared/boottime.h"
-#include "shared/root.h"
+#include "shared/fleet.h"
 #include "shared/settings.h"
 #include "shared/status.h"
 #include "znode/znode.h"

@@ -34,7 +34,7 @@
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "recipes/job.h"
-#include "shared/epilogue.h"
+#include "shared/errand_layout.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "utils/memutils.h"

@@ -25,7 +25,7 @@
 #include "recipes/maximum.h"
 #include "recipes/semaphore.h"
 #include "shared/boottime.h"
-#include "shared/lease.h"
+#include "shared/gate.h"
 #include "shared/slot.h"
 
 /* ---- the guard, and the requests under it ---- */

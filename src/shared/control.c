@@ -1,15 +1,12 @@
 /*
  * control.c
- *	  The shared memory: its layout, and which slots and processes there are: the
- *	  free slots, the slot to look at for a name, the processes to be woken.
+ *	  The shared memory: its layout, which slots and processes there are, and
+ *	  which slots have changed.
  *
- * Owns these.  What is in a slot belongs to backend_slot.c and worker_slot.c, the
- * worker's status to status.c, the lease to lease.c.  The postmaster lays it out,
- * backends and the worker run the rest.
- *
- * Takes ctl_free_mutex, a spinlock, and never together with any other lock.
- *
- * Must not know what a lock is, who may have it, or anything of ZooKeeper.
+ * Owns these: the free slots, the slot to look at for a name, the processes to be
+ * woken, one dirty bit per slot, and ctl_awaited.  What is in a slot belongs to
+ * backend_slot.c and worker_slot.c, the worker's status to status.c, the lease to
+ * gate.c.  The postmaster lays it out, backends and the worker run the rest.
  */
 #include "postgres.h"
 
@@ -19,7 +16,6 @@
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/deadlocks.h"
-#include "shared/dirty.h"
 #include "shared/gate.h"
 #include "shared/lockstats.h"
 #include "shared/settings.h"
@@ -28,7 +24,129 @@
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
-#include "storage/shmem.h"
+
+/* ---- dirty ---- */
+
+/*
+ * Which slots changed since the worker looked at them: one bit per slot.
+ *
+ * Backends set bits, the worker takes them.  Takes no locks: these are atomics.  It
+ * must not know what a slot is.
+ *
+ * No wake-up is lost.  A backend changes a slot, then sets its bit, then sets
+ * the worker's latch; the worker resets its latch before it takes the bits.
+ * Likewise the worker changes a slot before it sets the owner's latch, and the
+ * owner resets its latch before it looks at the slot.  A backend may leave the
+ * worker's latch alone while ctl_awaited says that the worker awaits more
+ * requests: then the worker sleeps for a moment only, and sets ctl_awaited to 0
+ * before it takes the bits.
+ */
+
+#define BITS_PER_WORD	64
+#define WORD_OF(slotno) (&words[(slotno) / BITS_PER_WORD])
+#define BIT_OF(slotno)	(UINT64CONST(1) << ((slotno) % BITS_PER_WORD))
+
+static pg_atomic_uint64 *words = NULL;
+
+static int
+words_for(int nslots)
+{
+	return (nslots + BITS_PER_WORD - 1) / BITS_PER_WORD;
+}
+
+/* The bytes that the bits of so many slots take; where they are; all clear. */
+static Size
+dirty_size(int nslots)
+{
+	return mul_size(words_for(nslots), sizeof(pg_atomic_uint64));
+}
+
+static void
+dirty_attach(void *memory)
+{
+	words = memory;
+}
+
+static void
+dirty_init(int nslots)
+{
+	int			i;
+
+	for (i = 0; i < words_for(nslots); i++)
+		pg_atomic_init_u64(&words[i], 0);
+}
+
+/* Counts a new request.  Returns whether the worker still awaits others. */
+static bool
+count_request(void)
+{
+	return (int32) pg_atomic_sub_fetch_u32(&zkl_control->ctl_awaited, 1) > 0;
+}
+
+static bool
+is_awaiting(void)
+{
+	return (int32) pg_atomic_read_u32(&zkl_control->ctl_awaited) > 0;
+}
+
+void
+zkl_dirty_set(int slotno, ZklWake wake)
+{
+	pg_atomic_fetch_or_u64(WORD_OF(slotno), BIT_OF(slotno));
+	if (wake == ZKL_WAKE_NOW ||
+		(wake == ZKL_WAKE_FOR_REQUEST && !(is_awaiting() && count_request())) ||
+		(wake == ZKL_WAKE_AT_LEISURE && !is_awaiting()))
+		zkl_control_wake_worker();
+}
+
+bool
+zkl_dirty_is_set(int slotno)
+{
+	return (pg_atomic_read_u64(WORD_OF(slotno)) & BIT_OF(slotno)) != 0;
+}
+
+void
+zkl_dirty_await(uint32 requests)
+{
+	if (requests != 0 || pg_atomic_read_u32(&zkl_control->ctl_awaited) != 0)
+		(void) pg_atomic_exchange_u32(&zkl_control->ctl_awaited, requests);
+}
+
+/* Takes all bits of a word: their numbers, from "base" on; how many. */
+static int
+take_bits(pg_atomic_uint64 *word, int base, int *numbers)
+{
+	uint64		bits = pg_atomic_read_u64(word);
+	int			n = 0;
+
+	if (bits == 0)
+		return 0;
+	for (bits = pg_atomic_exchange_u64(word, 0); bits != 0; bits &= bits - 1)
+		numbers[n++] = base + pg_rightmost_one_pos64(bits);
+	return n;
+}
+
+int
+zkl_dirty_take(int *slots)
+{
+	int			n = 0,
+				i;
+
+	for (i = 0; i < words_for(zkl_control->ctl_nslots); i++)
+		n += take_bits(&words[i], i * BITS_PER_WORD, slots + n);
+	return n;
+}
+
+/* ---- control ---- */
+
+/*
+ * The shared memory: its layout, and which slots and processes there are: the free
+ * slots, the slot to look at for a name, the processes to be woken.
+ *
+ * Takes ctl_free_mutex, a spinlock, and never together with any other lock.
+ *
+ * Must not know what a lock is, who may have it, or anything of ZooKeeper.
+ */
 
 ZklControl *zkl_control = NULL;
 ZklSlot    *zkl_slots = NULL;
@@ -83,7 +201,7 @@ lay_out(char *base)
 	void	   *deadlocks;
 
 	(void) next_part(base, &used, sizeof(ZklControl));
-	dirty = next_part(base, &used, zkl_dirty_size(nslots));
+	dirty = next_part(base, &used, dirty_size(nslots));
 	zkl_slots = next_part(base, &used, mul_size(nslots, sizeof(ZklSlot)));
 	lockstats = next_part(base, &used, zkl_lockstats_size());
 	free_next = next_part(base, &used, mul_size(zkl_max_requests, sizeof(int)));
@@ -92,7 +210,7 @@ lay_out(char *base)
 											 sizeof(pg_atomic_uint32)));
 	if (base != NULL)
 	{
-		zkl_dirty_attach(dirty);
+		dirty_attach(dirty);
 		zkl_lockstats_attach(lockstats);
 		zkl_deadlocks_attach(deadlocks);
 	}
@@ -135,7 +253,7 @@ initialize(ZklControl *control)
 	SpinLockInit(&control->ctl_free_mutex);
 	control->ctl_nslots = number_of_slots();
 	control->ctl_nrequests = zkl_max_requests;
-	zkl_dirty_init(control->ctl_nslots);
+	dirty_init(control->ctl_nslots);
 	zkl_lockstats_init();
 	zkl_deadlocks_init();
 	for (i = 0; i < (int) number_of_places(); i++)

@@ -1,16 +1,60 @@
 /*
  * control.h
- *	  The control block: what is in shared memory once, beside the slots.
+ *	  The shared memory: its layout, which slots and processes there are, and
+ *	  which slots have changed.
  */
 #ifndef ZKL_SHARED_CONTROL_H
 #define ZKL_SHARED_CONTROL_H
 
 #include "port/atomics.h"
-#include "shared/changes.h"
-#include "shared/peer_count.h"
-#include "shared/root.h"
+#include "shared/fleet.h"
 #include "shared/status.h"
+#include "storage/shmem.h"
 #include "storage/spin.h"
+
+/* ---- dirty: which slots changed since the worker looked at them ---- */
+
+/* How soon the worker has to look at a slot that was set dirty */
+typedef enum ZklWake
+{
+	ZKL_WAKE_NOW,
+	ZKL_WAKE_FOR_REQUEST,		/* for a new request: the worker sleeps on
+								 * while it awaits more of them */
+	ZKL_WAKE_AT_LEISURE,		/* for a release that no other session waits
+								 * for: the worker sleeps on while it awaits
+								 * requests, and this one does not count */
+	ZKL_WAKE_LATER				/* the caller sets another slot dirty next, or
+								 * there is time until the worker wakes */
+} ZklWake;
+
+/* ---- postmaster; processes that attach ---- */
+
+/* ---- backends and the worker ---- */
+
+/* Sets the dirty bit of a slot, and wakes the worker if necessary. */
+extern void zkl_dirty_set(int slotno, ZklWake wake);
+
+/* Whether the worker has yet to look at a slot that was set dirty. */
+extern bool zkl_dirty_is_set(int slotno);
+
+/* ---- worker ---- */
+
+/*
+ * The worker is about to sleep for a moment, and need not be woken before so
+ * many requests have come.  0: it looks at everything from now on.
+ */
+extern void zkl_dirty_await(uint32 requests);
+
+/*
+ * Clears the dirty bits.  Puts the numbers of the slots that had one, in
+ * ascending order, into an array with room for all slots, and returns how many
+ * there are.
+ */
+extern int	zkl_dirty_take(int *slots);
+
+/* ---- control ---- */
+
+/* The control block: what is in shared memory once, beside the slots. */
 
 /* No worker: its latch cannot be set */
 #define ZKL_PROCNO_NONE		(-1)
@@ -67,7 +111,7 @@ typedef struct ZklControl
 									 * need the session; backends count */
 
 	slock_t		ctl_free_mutex; /* protects the list of free slots */
-	int			ctl_free_head;	/* -1: none; linked in control.c */
+	int			ctl_free_head;	/* -1: none; linked in control */
 	int			ctl_nfree;		/* how many these are */
 	int			ctl_nslots;		/* all of them */
 	int			ctl_nrequests;	/* the first ones, for locks */
@@ -80,7 +124,7 @@ typedef struct ZklControl
 	pg_atomic_uint32 ctl_worker_procno;
 
 	/*
-	 * Behind this struct follow the bits of dirty.c, the slots, the table of
+	 * Behind this struct follow the bits of dirty, the slots, the table of
 	 * lockstats.c, the links of the list of free slots, deadlocks.c's, and
 	 * the table of slots by name.
 	 */

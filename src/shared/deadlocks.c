@@ -12,8 +12,8 @@
 #include "postgres.h"
 
 #include "port/atomics.h"
-#include "shared/changes.h"
 #include "shared/deadlocks.h"
+#include "shared/status.h"
 
 #define TEXTS			16
 

@@ -1,17 +1,21 @@
 /*
  * gate.c
- *	  Whether sessions of this server may use zklock: whether it is loaded, whether
- *	  requests for locks are accepted at all, and whether the server is drained.
+ *	  Whether sessions of this server may use zklock, and until when they may
+ *	  rely on it.
  *
- * Owns ctl_gate and ctl_drain.  The postmaster tells whether there is a worker, the
- * worker sets the gate, backends of superusers begin and end drains, and all
- * backends read that.  Takes no locks.  Must not know what follows from it.
+ * Owns ctl_gate, ctl_drain and ctl_lease: whether zklock is loaded, whether requests
+ * for locks are accepted at all, whether the server is drained, and the lease.  The
+ * postmaster tells whether there is a worker, the worker sets the gate and the
+ * lease, backends of superusers begin and end drains, and all backends read that.
+ * Takes no locks.  Must not know what follows from it.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/gate.h"
+#include "shared/status.h"
 
 /* ---- loaded ---- */
 
@@ -103,4 +107,62 @@ bool
 zkl_gate_end_drain(void)
 {
 	return change_drain(false);
+}
+
+/* ---- lease: the lease, as one atomic value ---- */
+
+/*
+ * The worker publishes it, all read it.
+ *
+ * Must not know why it is valid.
+ */
+
+#define LEASE_DEADLINE_BITS	40
+#define LEASE_DEADLINE_MASK	((UINT64CONST(1) << LEASE_DEADLINE_BITS) - 1)
+
+void
+zkl_lease_publish(uint32 generation, int64 deadline_ms)
+{
+	uint64		deadline = (uint64) Max(deadline_ms, 0);
+
+	pg_atomic_write_u64(&zkl_control->ctl_lease,
+						((uint64) (generation & ZKL_GENERATION_MASK)
+						 << LEASE_DEADLINE_BITS) |
+						Min(deadline, LEASE_DEADLINE_MASK));
+}
+
+void
+zkl_lease_read(uint32 *generation, int64 *deadline_ms)
+{
+	uint64		lease = pg_atomic_read_u64(&zkl_control->ctl_lease);
+
+	*generation = (uint32) (lease >> LEASE_DEADLINE_BITS);
+	*deadline_ms = (int64) (lease & LEASE_DEADLINE_MASK);
+}
+
+bool
+zkl_lease_is_current(uint32 generation)
+{
+	uint32		current;
+	int64		deadline_ms;
+
+	zkl_lease_read(&current, &deadline_ms);
+	return zkl_lease_same_generation(current, generation);
+}
+
+bool
+zkl_lease_is_valid(uint32 generation)
+{
+	uint32		current;
+	int64		deadline_ms;
+
+	zkl_lease_read(&current, &deadline_ms);
+	return zkl_lease_same_generation(current, generation) &&
+		zkl_boottime_ms() < deadline_ms;
+}
+
+long
+zkl_lease_look_ms(void)
+{
+	return (long) zkl_status_timeout_ms() / 6;
 }

@@ -18,8 +18,8 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "shared/changes.h"
 #include "shared/lockstats.h"
+#include "shared/status.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 

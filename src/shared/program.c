@@ -1,6 +1,7 @@
 /*
  * program.c
- *	  zklock_session, the program that speaks to ZooKeeper servers.
+ *	  zklock_session, the program that speaks to ZooKeeper servers, and which of
+ *	  their releases are not to be relied on.
  *
  * Owns the program's descriptor, which the postmaster opens and its children inherit.
  * Run by the worker and by backends; takes no locks.  It must not know what the program
@@ -137,4 +138,23 @@ zkl_program_is_of(int pid)
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	return fstat(program_fd, &program) == 0 && stat(path, &run) == 0 &&
 		program.st_dev == run.st_dev && program.st_ino == run.st_ino;
+}
+
+/* ---- release: which releases of ZooKeeper are not to be relied on ---- */
+
+/*
+ * Run by the worker and backends.  It must not know how the version was found out.
+ */
+
+/* Releases from 3.9.4 on are not known to lose writes. */
+bool
+zkl_release_loses_writes(const char *version)
+{
+	int			major,
+				minor,
+				patch;
+
+	if (sscanf(version, "%d.%d.%d", &major, &minor, &patch) != 3)
+		return false;
+	return major < 3 || (major == 3 && (minor < 9 || (minor == 9 && patch < 4)));
 }

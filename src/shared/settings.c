@@ -1,25 +1,328 @@
 /*
  * settings.c
- *	  The settings of zklock, and what this PostgreSQL server is called by them.
+ *	  The settings of zklock, and what lists of hosts and addresses in them mean.
  *
- * Owns their variables.  The postmaster defines them, backends and the worker
- * read them.  Takes no locks.
- *
- * Must not know what the settings are for.
+ * Owns their variables, and the list that "zklock.connect_string" names.  The
+ * postmaster defines them, backends and the worker read them.  Takes no locks.
  */
 #include "postgres.h"
 
+#include <arpa/inet.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <unistd.h>
 
 #include "miscadmin.h"
 #include "postmaster/postmaster.h"
-#include "shared/hosts.h"
-#include "shared/peer_address.h"
 #include "shared/settings.h"
 #include "utils/guc.h"
+#include "utils/memutils.h"
 #include "znode/node_data.h"
 #include "znode/znode.h"
+
+/* ---- hosts: which ZooKeeper servers to connect to ---- */
+
+/*
+ * Runs in the worker, but for the check of a new value; takes no locks; connects to
+ * nothing itself.
+ */
+
+#define MAX_HOSTS		64
+#define MAX_HOST_NAME	255
+
+static char *hosts[MAX_HOSTS];	/* host:port and chroot, in TopMemoryContext */
+static int	nhosts = 0;
+static int	last_host = 0;
+
+/* As host:port with the chroot, or NULL if there is nothing but spaces */
+static char *
+complete_host(const char *start, size_t length, const char *chroot)
+{
+	const char *bracket = memchr(start, ']', length);
+	const char *from = bracket != NULL ? bracket : start;
+	size_t		left = length - (size_t) (from - start);
+	bool		has_port = memchr(from, ':', left) != NULL;
+
+	while (length > 0 && (*start == ' ' || *start == '\t'))
+		start++, length--;
+	while (length > 0 &&
+		   (start[length - 1] == ' ' || start[length - 1] == '\t'))
+		length--;
+	return length == 0 ? NULL :
+		psprintf("%.*s%s%s", (int) length, start, has_port ? "" : ":2181",
+				 chroot);
+}
+
+/* The rule that one entry of the list breaks, or NULL */
+static const char *
+check_host(const char *start, size_t length)
+{
+	const char *bracket = memchr(start, ']', length);
+	const char *from = bracket != NULL ? bracket : start;
+	const char *colon = memchr(from, ':', length - (size_t) (from - start));
+	size_t		name = colon != NULL ? (size_t) (colon - start) : length;
+	long		port = 0;
+	size_t		i;
+
+	if (name == 0)
+		return "Each entry must name a host.";
+	if (name > MAX_HOST_NAME)
+		return "The name of a host is too long.";
+	for (i = 0; i < name; i++)
+	{
+		if (strchr(" \t\n;", start[i]) != NULL)
+			return "Hosts are separated by commas, without spaces.";
+	}
+	if (colon == NULL)
+		return NULL;
+	for (i = name + 1; i < length && port <= 65535; i++)
+	{
+		if (start[i] < '0' || start[i] > '9')
+			return "A port is a number.";
+		port = port * 10 + (start[i] - '0');
+	}
+	return port >= 1 && port <= 65535 ? NULL :
+		"A port is a number from 1 to 65535.";
+}
+
+/* NULL, or the rule that a connect string breaks, as a full sentence. */
+static const char *
+hosts_check(const char *connect_string)
+{
+	const char *at = connect_string;
+	const char *chroot = strchr(at, '/');
+	const char *end = chroot != NULL ? chroot : at + strlen(at);
+	const char *why = NULL;
+	int			n = 0;
+
+	while (why == NULL && at <= end)
+	{
+		const char *comma = memchr(at, ',', (size_t) (end - at));
+		const char *stop = comma != NULL ? comma : end;
+
+		while (at < stop && *at == ' ')
+			at++;
+		why = ++n > MAX_HOSTS ? "There are too many hosts." :
+			check_host(at, (size_t) (stop - at));
+		at = stop + 1;
+	}
+	if (why == NULL && chroot != NULL &&
+		zkl_name_check_root(chroot, strlen(chroot)) != NULL)
+		why = "What follows the last host is a path such as /apps, without a slash at its end.";
+	return why;
+}
+
+char *
+zkl_hosts_nth(const char *connect_string, int number)
+{
+	const char *at = connect_string;
+	const char *chroot = strchr(at, '/');
+	const char *end = chroot != NULL ? chroot : at + strlen(at);
+
+	if (chroot == NULL || chroot[1] == '\0')
+		chroot = "";
+	while (at < end)
+	{
+		const char *comma = memchr(at, ',', (size_t) (end - at));
+		const char *stop = comma != NULL ? comma : end;
+		char	   *host = complete_host(at, (size_t) (stop - at), chroot);
+
+		if (host != NULL && number-- == 0)
+			return host;
+		if (host != NULL)
+			pfree(host);
+		at = stop + 1;
+	}
+	return NULL;
+}
+
+void
+zkl_hosts_parse(const char *connect_string)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	char	   *host;
+
+	while (nhosts > 0)
+		pfree(hosts[--nhosts]);
+	while ((host = zkl_hosts_nth(connect_string, nhosts)) != NULL)
+	{
+		Assert(nhosts < MAX_HOSTS);
+		hosts[nhosts++] = host;
+	}
+	MemoryContextSwitchTo(old);
+
+	/* Servers of a fleet must not all take the same one first. */
+	if (nhosts > 0)
+		last_host = (int) ((uint32) MyProcPid % (uint32) nhosts);
+}
+
+int
+zkl_hosts_count(void)
+{
+	return nhosts;
+}
+
+const char *
+zkl_hosts_next(void)
+{
+	last_host = (last_host + 1) % nhosts;
+	return hosts[last_host];
+}
+
+/* ---- peer_address ---- */
+
+/*
+ * The address at which a server's worker hears from those of other servers.
+ *
+ * Run by the worker, and by every process that checks a new value of
+ * "zklock.peer_address".  It must not know what is sent there.
+ */
+
+static struct sockaddr_in *
+v4(const ZklPeerAddress *address)
+{
+	return (struct sockaddr_in *) &address->address;
+}
+
+static struct sockaddr_in6 *
+v6(const ZklPeerAddress *address)
+{
+	return (struct sockaddr_in6 *) &address->address;
+}
+
+static bool
+is_v6(const ZklPeerAddress *address)
+{
+	return address->address.ss_family == AF_INET6;
+}
+
+/*
+ * Splits "[host]:port", "[host]", "host:port" and "host" in place.  More than one
+ * colon without brackets is an IPv6 address.  False: the port is none.
+ */
+static bool
+split(char *text, char **host, int *port)
+{
+	char	   *colon = strchr(text, ':');
+	char	   *end;
+	long		number;
+
+	*host = text;
+	if (text[0] == '[')
+	{
+		*host = text + 1;
+		end = strchr(text, ']');
+		if (end == NULL || (end[1] != '\0' && end[1] != ':'))
+			return false;
+		colon = end[1] == ':' ? end + 1 : NULL;
+		*end = '\0';
+	}
+	else if (colon != NULL && strchr(colon + 1, ':') != NULL)
+		colon = NULL;
+	if (colon == NULL)
+		return true;
+	*colon++ = '\0';
+	if (colon[0] < '1' || colon[0] > '9')
+		return false;
+	number = strtol(colon, &end, 10);
+	*port = (int) Min(number, PG_INT32_MAX);
+	return *end == '\0';
+}
+
+/* 224.0.0.0/4 is multicast; 240.0.0.0/4 is reserved, its last address broadcast. */
+static bool
+is_one_host_v4(struct in_addr host)
+{
+	return host.s_addr != htonl(INADDR_ANY) && ntohl(host.s_addr) >> 28 < 0xe;
+}
+
+static bool
+is_one_host_v6(const struct in6_addr *host)
+{
+	return !IN6_IS_ADDR_UNSPECIFIED(host) && !IN6_IS_ADDR_MULTICAST(host);
+}
+
+bool
+zkl_peer_address_read(const char *text, int port, ZklPeerAddress *address)
+{
+	char		copy[ZKL_PEER_ADDRESS_TEXT];
+	char	   *host;
+
+	memset(address, 0, sizeof(*address));
+	if (strlcpy(copy, text, sizeof(copy)) >= sizeof(copy) ||
+		!split(copy, &host, &port) || port < 1 || port > 65535)
+		return false;
+	if (inet_pton(AF_INET, host, &v4(address)->sin_addr) == 1 &&
+		is_one_host_v4(v4(address)->sin_addr))
+	{
+		address->address.ss_family = AF_INET;
+		address->length = sizeof(struct sockaddr_in);
+	}
+	else if (inet_pton(AF_INET6, host, &v6(address)->sin6_addr) == 1 &&
+			 is_one_host_v6(&v6(address)->sin6_addr))
+	{
+		address->address.ss_family = AF_INET6;
+		address->length = sizeof(struct sockaddr_in6);
+	}
+	else
+		return false;
+	zkl_peer_address_set_port(address, port);
+	return true;
+}
+
+void
+zkl_peer_address_format(const ZklPeerAddress *address, char *text)
+{
+	char		host[INET6_ADDRSTRLEN] = "";
+
+	if (is_v6(address))
+		inet_ntop(AF_INET6, &v6(address)->sin6_addr, host, sizeof(host));
+	else
+		inet_ntop(AF_INET, &v4(address)->sin_addr, host, sizeof(host));
+	snprintf(text, ZKL_PEER_ADDRESS_TEXT, is_v6(address) ? "[%s]:%d" : "%s:%d", host,
+			 ntohs(is_v6(address) ? v6(address)->sin6_port : v4(address)->sin_port));
+}
+
+void
+zkl_peer_address_set_port(ZklPeerAddress *address, int port)
+{
+	if (is_v6(address))
+		v6(address)->sin6_port = htons((uint16) port);
+	else
+		v4(address)->sin_port = htons((uint16) port);
+}
+
+void
+zkl_peer_address_widen(ZklPeerAddress *address)
+{
+	if (is_v6(address))
+		v6(address)->sin6_addr = in6addr_any;
+	else
+		v4(address)->sin_addr.s_addr = htonl(INADDR_ANY);
+}
+
+bool
+zkl_peer_address_is_loopback(const ZklPeerAddress *address)
+{
+	return is_v6(address) ? IN6_IS_ADDR_LOOPBACK(&v6(address)->sin6_addr) :
+		ntohl(v4(address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* 169.254.0.0/16 */
+bool
+zkl_peer_address_is_link_local(const ZklPeerAddress *address)
+{
+	return is_v6(address) ? IN6_IS_ADDR_LINKLOCAL(&v6(address)->sin6_addr) :
+		ntohl(v4(address)->sin_addr.s_addr) >> 16 == 0xa9fe;
+}
+
+/* ---- settings ---- */
+
+/*
+ * The settings of zklock, and what this PostgreSQL server is called by them.
+ *
+ * Must not know what the settings are for.
+ */
 
 bool		zkl_enabled = true;
 char	   *zkl_connect_string = NULL;
@@ -202,7 +505,7 @@ static bool
 check_connect_string(char **newval, void **extra, GucSource source)
 {
 	return accept_value("zklock.connect_string", *newval,
-						zkl_hosts_check(*newval));
+						hosts_check(*newval));
 }
 
 /* A name would have to be looked up, which can take too long for the worker. */

@@ -1,11 +1,74 @@
 /*
  * settings.h
- *	  The settings of zklock.
+ *	  The settings of zklock, and what lists of hosts and addresses in them mean.
  */
 #ifndef ZKL_SHARED_SETTINGS_H
 #define ZKL_SHARED_SETTINGS_H
 
+#include <sys/socket.h>
+
 #include "znode/zkapi.h"
+
+/* ---- hosts ---- */
+
+/* Which ZooKeeper servers to connect to.  For the worker. */
+
+#define ZKL_MAX_HOST	512		/* host, port and chroot */
+
+/* For how long new settings are tried at each host: there is no hurry. */
+#define ZKL_HOST_TRIAL_MS	10000
+
+/*
+ * The host of that number, from 0, in host[:port][,host[:port]...][/chroot], as
+ * host:port with the chroot; NULL if there are not so many.
+ */
+extern char *zkl_hosts_nth(const char *connect_string, int number);
+
+/* Takes over all hosts. */
+extern void zkl_hosts_parse(const char *connect_string);
+
+extern int	zkl_hosts_count(void);
+
+/* The next one in turn; count must not be 0. */
+extern const char *zkl_hosts_next(void);
+
+/* ---- any process ---- */
+
+/* ---- peer_address ---- */
+
+/*
+ * The address at which a server's worker hears from those of other servers.  For the
+ * worker, and for the check of "zklock.peer_address".
+ */
+
+/* "[", an IPv6 address, "]:", a port, and the NUL */
+#define ZKL_PEER_ADDRESS_TEXT	64
+
+typedef struct ZklPeerAddress
+{
+	struct sockaddr_storage address;
+	socklen_t	length;			/* 0: none */
+} ZklPeerAddress;
+
+/*
+ * Reads "10.0.0.1", "10.0.0.1:5433", "fd00::1" or "[fd00::1]:5433".  "port" is for
+ * an address without one.  Names are not looked up.  False: it is none of one host;
+ * *address is empty.
+ */
+extern bool zkl_peer_address_read(const char *text, int port, ZklPeerAddress *address);
+
+/* Writes it with its port; text has ZKL_PEER_ADDRESS_TEXT bytes. */
+extern void zkl_peer_address_format(const ZklPeerAddress *address, char *text);
+
+extern void zkl_peer_address_set_port(ZklPeerAddress *address, int port);
+
+/* Makes it that of all interfaces of its family. */
+extern void zkl_peer_address_widen(ZklPeerAddress *address);
+
+extern bool zkl_peer_address_is_loopback(const ZklPeerAddress *address);
+extern bool zkl_peer_address_is_link_local(const ZklPeerAddress *address);
+
+/* ---- settings: the settings of zklock ---- */
 
 typedef enum ZklLostLockAction
 {

@@ -263,7 +263,7 @@ typedef struct ZklSlot
 	/*
 	 * All but LOCK: where the answer goes, set while CLAIMED. LOCK: the
 	 * epilogue, which the backend sets while GRANTED and the worker clears,
-	 * and whether it is wanted at the release; see epilogue.h.
+	 * and whether it is wanted at the release; see errand_layout.h.
 	 */
 	dsm_handle	s_dsm;
 	bool		s_epilogue;

@@ -1,6 +1,6 @@
 /*
  * status.c
- *	  What the worker tells about itself.
+ *	  What the worker tells about itself, and how backends copy that.
  *
  * Owns ctl_status.  The worker writes it, backends copy it.  Takes no locks.
  */

@@ -16,7 +16,7 @@
 #include "observe/inspect.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/entries.h"
+#include "shared/errand_layout.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "utils/timestamp.h"

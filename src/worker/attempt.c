@@ -24,7 +24,7 @@
 #include "postgres.h"
 
 #include "shared/control.h"
-#include "shared/hosts.h"
+#include "shared/settings.h"
 #include "shared/status.h"
 #include "worker/attempt.h"
 

@@ -20,7 +20,6 @@
 
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/dirty.h"
 #include "utils/memutils.h"
 #include "worker/worker_slot.h"
 

@@ -14,7 +14,6 @@
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/dirty.h"
 #include "shared/gate.h"
 #include "shared/settings.h"
 #include "shared/slot.h"

@@ -14,8 +14,8 @@
  */
 #include "postgres.h"
 
-#include "shared/dirty.h"
-#include "shared/epilogue.h"
+#include "shared/control.h"
+#include "shared/errand_layout.h"
 #include "storage/dsm.h"
 #include "worker/epilogues.h"
 #include "worker/segment.h"

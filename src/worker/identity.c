@@ -15,7 +15,7 @@
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
-#include "shared/lease.h"
+#include "shared/gate.h"
 #include "shared/settings.h"
 #include "shared/status.h"
 #include "utils/timestamp.h"

@@ -14,7 +14,7 @@
 #include "postgres.h"
 
 #include "shared/control.h"
-#include "shared/hosts.h"
+#include "shared/settings.h"
 #include "worker/attempt.h"
 #include "worker/fleet_entry.h"
 #include "worker/identity.h"

@@ -10,7 +10,6 @@
 #include "postgres.h"
 
 #include "shared/control.h"
-#include "shared/hosts.h"
 #include "shared/settings.h"
 #include "utils/timestamp.h"
 #include "wire/version.h"

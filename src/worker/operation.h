@@ -23,7 +23,7 @@
 
 #include "core/manager.h"
 #include "lib/ilist.h"
-#include "shared/retry.h"
+#include "shared/errand_layout.h"
 #include "shared/slot.h"
 #include "wire/wire.h"
 

@@ -6,7 +6,7 @@
 #ifndef ZKL_WORKER_PEER_LOOKUP_H
 #define ZKL_WORKER_PEER_LOOKUP_H
 
-#include "shared/peer_address.h"
+#include "shared/settings.h"
 
 typedef enum ZklPeerLookup
 {

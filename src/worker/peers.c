@@ -9,7 +9,7 @@
  * answer, and what cannot be sent at once is dropped.  Only the latest few messages to
  * servers are kept whose addresses are still being read.  Messages go to the addresses
  * that servers have published in ZooKeeper, never to the source of a datagram.  Some asks
- * are echoed, so that somebody can see whether messages arrive: see peer_count.h.
+ * are echoed, so that somebody can see whether messages arrive: see fleet.h.
  *
  * A sender that has the key is a server of the fleet.  Any other can only flood us, or
  * repeat datagrams that it has recorded.  So a turn takes few datagrams, and after
@@ -22,8 +22,7 @@
 
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/peer_address.h"
-#include "shared/peer_count.h"
+#include "shared/fleet.h"
 #include "shared/settings.h"
 #include "shared/status.h"
 #include "worker/fleet_entry.h"

@@ -13,7 +13,7 @@
 
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/lease.h"
+#include "shared/gate.h"
 #include "shared/slot.h"
 #include "shared/status.h"
 #include "utils/timestamp.h"

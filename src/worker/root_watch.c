@@ -3,7 +3,7 @@
  *	  Reads the settings of the root, and makes them if there are none.
  *
  * Owns what this server knows of them: ctl_root and ctl_root_state, through
- * shared/root.h.  Runs in the worker only.  Takes the slots' mutexes,
+ * shared/fleet.h.  Runs in the worker only.  Takes the slots' mutexes,
  * one at a time.  It must not know what becomes of a request.
  *
  * The settings are read behind the first beat of each connection, with a watch
@@ -20,7 +20,7 @@
 #include "postgres.h"
 
 #include "shared/boottime.h"
-#include "shared/root.h"
+#include "shared/fleet.h"
 #include "shared/settings.h"
 #include "worker/operation.h"
 #include "worker/root_watch.h"

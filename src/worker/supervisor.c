@@ -23,7 +23,6 @@
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/hosts.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "shared/boottime.h"
-#include "shared/hosts.h"
+#include "shared/settings.h"
 #include "shared/status.h"
 #include "utils/memutils.h"
 #include "wire/wire.h"

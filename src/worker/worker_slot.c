@@ -16,7 +16,6 @@
 
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/dirty.h"
 #include "shared/settings.h"
 #include "utils/timestamp.h"
 #include "worker/report.h"

@@ -27,9 +27,9 @@ say "working in $work as user $run_user"
 copy_sources "$here/../.."
 copy_postgres
 if [ "${TEETH:-}" = lease ]; then
-	sed -i 's/zkl_boottime_ms() < deadline_ms/true/' "$work/src/src/shared/lease.c"
-	! cmp -s "$work/src/src/shared/lease.c" "$here/../../src/shared/lease.c" ||
-		die "no lease to ignore in src/shared/lease.c"
+	sed -i 's/zkl_boottime_ms() < deadline_ms/true/' "$work/src/src/shared/gate.c"
+	! cmp -s "$work/src/src/shared/gate.c" "$here/../../src/shared/gate.c" ||
+		die "no lease to ignore in src/shared/gate.c"
 fi
 say "building for $("$PG_CONFIG" --version)"
 # The extension's own assertions need no PostgreSQL that was built with them.
