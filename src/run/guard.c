@@ -1,10 +1,397 @@
 /*
  * guard.c
- *	  The program that runs under the lock, and what ends it in time.
+ *	  The program that runs under the lock, its processes, and what ends them in
+ *	  time.
  *
- * Owns the deadlines, in memory that zklock-run shares with its guards; the guards; and
- * what is known of the program.
+ * Owns the deadlines, in memory that zklock-run shares with its guards; the guards;
+ * what is known of the program; and its cgroup, if the system lets zklock-run make
+ * one.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE				/* pipe2 */
+#endif
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run/clock.h"
+#include "run/guard.h"
+#include "run/options.h"
+#include "run/signals.h"
+
+/* ---- family: the processes that descend from one ---- */
+
+/*
+ * A process that leaves its process group and its session still has its parent; and
+ * if that ends, the next living ancestor that is a subreaper.  So of a subreaper, all
+ * that it has ever started descend, also indirectly.  A list is out of date once it
+ * is read: who wants all to be ended repeats the call until there is none.
+ */
+
+typedef struct Process
+{
+	pid_t		pid;
+	pid_t		parent;
+	pid_t		group;
+	unsigned long long begin;	/* since the machine was booted */
+	bool		belongs;		/* to the family, or is spared in it */
+} Process;
+
+static Process *processes = NULL;
+static size_t nprocesses = 0;
+static size_t room = 0;
+
+static pid_t denied = 0;
+
+static Process *strangers = NULL;
+static size_t nstrangers = 0;
+
+static void cgroup_remove(void);
+static ZklFamily family(void);
+
+/* ---- what /proc says ---- */
+
+/* False: it has ended. */
+static bool
+read_process(const char *name, Process *process)
+{
+	char		path[64];
+	char		text[512];
+	const char *behind;
+	char		state;
+	int			parent;
+	int			group;
+	int			fd;
+	ssize_t		n;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/stat", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n < 0 ? 0 : n] = '\0';
+
+	/* The program's name may contain anything. */
+	behind = strrchr(text, ')');
+	if (behind == NULL ||
+		sscanf(behind, ") %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			   &state, &parent, &group, &process->begin) != 4)
+		return false;
+	process->pid = atoi(name);
+	process->parent = parent;
+	process->group = group;
+	process->belongs = false;
+	return state != 'Z' && state != 'X';
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+	pid_t		one = ((const Process *) a)->pid;
+	pid_t		other = ((const Process *) b)->pid;
+
+	return one < other ? -1 : one > other;
+}
+
+static void
+read_processes(void)
+{
+	DIR		   *dir = opendir("/proc");
+	struct dirent *entry;
+
+	nprocesses = 0;
+	while (dir != NULL && (entry = readdir(dir)) != NULL)
+	{
+		if (nprocesses == room)
+		{
+			size_t		more = room == 0 ? 256 : 2 * room;
+			Process    *larger = realloc(processes, more * sizeof(*processes));
+
+			if (larger == NULL)
+				break;
+			processes = larger;
+			room = more;
+		}
+		if (isdigit((unsigned char) entry->d_name[0]) &&
+			read_process(entry->d_name, &processes[nprocesses]))
+			nprocesses++;
+	}
+	if (dir != NULL)
+		closedir(dir);
+	if (nprocesses > 0)
+		qsort(processes, nprocesses, sizeof(*processes), by_number);
+}
+
+static Process *
+process_of(pid_t pid)
+{
+	Process		key = {.pid = pid};
+
+	return nprocesses == 0 ? NULL :
+		bsearch(&key, processes, nprocesses, sizeof(*processes), by_number);
+}
+
+/* ---- the family ---- */
+
+/*
+ * The children that this process has now, and theirs, are no members of its family:
+ * the shell that became zklock-run has started them.
+ */
+static void
+family_begin(void)
+{
+	size_t		i;
+
+	read_processes();
+	strangers = malloc((nprocesses + 1) * sizeof(*strangers));
+	for (i = 0; strangers != NULL && i < nprocesses; i++)
+	{
+		if (processes[i].parent == getpid())
+			strangers[nstrangers++] = processes[i];
+	}
+}
+
+/* Of two processes with one number, only one has begun at that time. */
+static bool
+is_stranger(const Process *process)
+{
+	size_t		i;
+
+	for (i = 0; i < nstrangers; i++)
+	{
+		if (strangers[i].pid == process->pid && strangers[i].begin == process->begin)
+			return true;
+	}
+	return false;
+}
+
+/* Whether there was one that belongs, and was not known to */
+static bool
+find_children(pid_t root)
+{
+	bool		found = false;
+	size_t		i;
+
+	for (i = 0; i < nprocesses; i++)
+	{
+		Process    *process = &processes[i];
+		const Process *parent;
+
+		if (process->belongs || process->pid == root || is_stranger(process))
+			continue;
+		parent = process_of(process->parent);
+		if (process->parent == root || (parent != NULL && parent->belongs))
+			found = process->belongs = true;
+	}
+	return found;
+}
+
+static bool
+is_spared(const ZklFamily *family, pid_t pid)
+{
+	int			i;
+
+	for (i = 0; i < ZKL_FAMILY_SPARED; i++)
+	{
+		if (family->spared[i] == pid)
+			return true;
+	}
+	return pid == getpid();
+}
+
+/*
+ * Sends a signal to all that descend from the root, but not to those in "but_group",
+ * which is 0 or a process group.  Returns how many there are; with 0 as the signal it
+ * only counts them.
+ */
+static int
+family_signal(const ZklFamily *family, int signo, pid_t but_group)
+{
+	int			n = 0;
+	size_t		i;
+
+	denied = 0;
+	if (family->root == 0)
+		return 0;
+	read_processes();
+	while (find_children(family->root))
+		;
+	for (i = 0; i < nprocesses; i++)
+	{
+		const Process *process = &processes[i];
+
+		if (!process->belongs || is_spared(family, process->pid))
+			continue;
+		n++;
+		if (signo != 0 && (but_group == 0 || process->group != but_group) &&
+			kill(process->pid, signo) != 0 && errno == EPERM)
+			denied = process->pid;
+	}
+	return n;
+}
+
+/* One of those to whom the last call could not send its signal, or 0 */
+static pid_t
+family_denied(void)
+{
+	return denied;
+}
+
+/* ---- cgroup ---- */
+
+/*
+ * A cgroup of the program's own, where the system lets zklock-run make one.
  *
+ * Nobody may leave a cgroup who may not write above it, and cgroup.kill, which Linux
+ * has since 5.14, ends all in it in one step: also those who start others faster than
+ * they can be found, and those who became another user.  A role that runs a service
+ * with "Delegate=yes" may make one, and so may root.
+ */
+
+static char own[PATH_MAX] = ""; /* "": there is none */
+
+/* The cgroup of this process, below the root of its hierarchy */
+static bool
+read_place(char *place, size_t size)
+{
+	FILE	   *file = fopen("/proc/self/cgroup", "re");
+	bool		found = false;
+
+	while (file != NULL && !found && fgets(place, (int) size, file) != NULL)
+		found = strncmp(place, "0::/", 4) == 0;
+	if (file != NULL)
+		fclose(file);
+	if (!found)
+		return false;
+	place[strcspn(place, "\n")] = '\0';
+	memmove(place, place + 3, strlen(place + 3) + 1);
+	return strstr(place, "/..") == NULL;	/* outside of our namespace */
+}
+
+/* Where that hierarchy is mounted, from its root on */
+static bool
+read_mount(char *mount, size_t size)
+{
+	FILE	   *file = fopen("/proc/self/mountinfo", "re");
+	char		line[PATH_MAX + 256];
+	bool		found = false;
+
+	while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL)
+	{
+		char		root[PATH_MAX];
+		char		point[PATH_MAX];
+
+		found = strstr(line, " - cgroup2 ") != NULL &&
+			sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) == 2 &&
+			strcmp(root, "/") == 0 && strlen(point) < size;
+		if (found)
+			strcpy(mount, point);
+	}
+	if (file != NULL)
+		fclose(file);
+	return found;
+}
+
+/* The path of a file in it */
+static const char *
+cgroup_file(const char *file)
+{
+	static char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", own, file);
+	return path;
+}
+
+static bool
+write_word(const char *file, const char *word)
+{
+	int			fd = open(cgroup_file(file), O_WRONLY | O_CLOEXEC);
+	bool		done = fd >= 0 && write(fd, word, strlen(word)) > 0;
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+/* Makes it, if that is possible; else the other functions do nothing. */
+static void
+cgroup_make(void)
+{
+	char		mount[PATH_MAX];
+	char		place[PATH_MAX];
+	int			n;
+
+	if (!read_mount(mount, sizeof(mount)) || !read_place(place, sizeof(place)))
+		return;
+	n = snprintf(own, sizeof(own), "%s%s/zklock-run.%d", mount,
+				 strcmp(place, "/") == 0 ? "" : place, (int) getpid());
+	if (n >= (int) sizeof(own))
+		own[0] = '\0';
+
+	/* One of an earlier process may have been left. */
+	else if (mkdir(own, 0755) != 0 &&
+			 (errno != EEXIST || rmdir(own) != 0 || mkdir(own, 0755) != 0))
+		own[0] = '\0';
+	else if (access(cgroup_file("cgroup.kill"), W_OK) != 0)
+		cgroup_remove();
+}
+
+/* In a child that becomes the program */
+static void
+cgroup_enter(void)
+{
+	if (own[0] != '\0')
+		(void) write_word("cgroup.procs", "0");
+}
+
+/* Ends all processes in it at once, whoever they belong to. */
+static void
+cgroup_kill(void)
+{
+	if (own[0] != '\0')
+		(void) write_word("cgroup.kill", "1");
+}
+
+static bool
+cgroup_is_empty(void)
+{
+	FILE	   *file = own[0] == '\0' ? NULL : fopen(cgroup_file("cgroup.events"), "re");
+	char		line[64];
+	bool		empty = true;
+
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+		empty &= strcmp(line, "populated 1\n") != 0;
+	if (file != NULL)
+		fclose(file);
+	return empty;
+}
+
+static void
+cgroup_remove(void)
+{
+	if (own[0] != '\0')
+		(void) rmdir(own);
+	own[0] = '\0';
+}
+
+/* ---- guard: the program that runs under the lock, and what ends it in time ---- */
+
+/*
  *		zklock-run ── outer guard ── inner guard ── program ── what it starts
  *
  * zklock-run moves the deadlines each time it has renewed the lock.  If it is stopped,
@@ -26,28 +413,6 @@
  * nice(1): for the shell and the terminal they are one job.  Else it has a process
  * group of its own, which can be signalled in one step.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE				/* pipe2 */
-#endif
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "run/cgroup.h"
-#include "run/clock.h"
-#include "run/family.h"
-#include "run/guard.h"
-#include "run/options.h"
-#include "run/signals.h"
 
 #define LOOK_MS		1000		/* the deadlines may have come nearer */
 #define AGAIN_MS	20			/* SIGKILL is repeated until nothing is left */
@@ -141,9 +506,9 @@ signal_all(int signo)
 	bool		any;
 
 	if (signo == SIGKILL)
-		zkl_cgroup_kill();
+		cgroup_kill();
 	any = group > 0 && kill(-group, signo) == 0;
-	return zkl_family_signal(&f, signo, signo == SIGKILL ? 0 : group) > 0 || any;
+	return family_signal(&f, signo, signo == SIGKILL ? 0 : group) > 0 || any;
 }
 
 /* Nothing but a cgroup can end who became another user, as with sudo. */
@@ -152,9 +517,9 @@ tell_of_denied(void)
 {
 	static int	times = 0;
 
-	if (getpid() == atomic_load(&shared->run) && zkl_family_denied() != 0 && ++times == DENIED_TIMES)
+	if (getpid() == atomic_load(&shared->run) && family_denied() != 0 && ++times == DENIED_TIMES)
 		zkl_options_say("cannot end process %d, which runs as another user",
-						(int) zkl_family_denied());
+						(int) family_denied());
 }
 
 int64_t
@@ -192,7 +557,7 @@ zkl_guard_signal(int signo)
 	pid_t		group = atomic_load(&shared->group);
 
 	if (on_terminal)
-		(void) zkl_family_signal(&f, signo, 0);
+		(void) family_signal(&f, signo, 0);
 	else if (group > 0)
 		kill(-group, signo);
 }
@@ -319,7 +684,7 @@ end_all(void)
 		wake_outer();
 		(void) poll(NULL, 0, AGAIN_MS);
 	} while (reap());
-	zkl_cgroup_remove();
+	cgroup_remove();
 	_exit(0);
 }
 
@@ -370,7 +735,7 @@ static void
 become_program(char **words, pid_t parent)
 {
 	set_group(getpid());
-	zkl_cgroup_enter();
+	cgroup_enter();
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
@@ -461,8 +826,8 @@ zkl_guard_start(char **words, const char *lock, const char *token)
 	name = words[0];
 	setenv("ZKLOCK_NAME", lock, 1);
 	setenv("ZKLOCK_TOKEN", token, 1);
-	zkl_family_begin();
-	zkl_cgroup_make();
+	family_begin();
+	cgroup_make();
 	atomic_store(&shared->run, getpid());
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (pipe2(life, O_CLOEXEC) != 0 || pipe2(news, O_CLOEXEC) != 0 || !start_guard(words))
@@ -543,7 +908,7 @@ zkl_guard_is_over(void)
 {
 	ZklFamily	f = family();
 
-	return news[0] < 0 && zkl_family_signal(&f, 0, 0) == 0 && zkl_cgroup_is_empty();
+	return news[0] < 0 && family_signal(&f, 0, 0) == 0 && cgroup_is_empty();
 }
 
 void
@@ -558,7 +923,7 @@ zkl_guard_finish(void)
 		kill(outer, SIGKILL);
 		waitpid(outer, NULL, 0);
 	}
-	zkl_cgroup_remove();
+	cgroup_remove();
 }
 
 void

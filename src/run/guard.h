@@ -1,12 +1,27 @@
 /*
  * guard.h
- *	  The program that runs under the lock, and what ends it in time.
+ *	  The program that runs under the lock, its processes, and what ends them in
+ *	  time.
  */
 #ifndef ZKL_RUN_GUARD_H
 #define ZKL_RUN_GUARD_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+/* ---- family: the processes that descend from one ---- */
+
+#define ZKL_FAMILY_SPARED	4
+
+typedef struct ZklFamily
+{
+	pid_t		root;			/* 0: the family is empty */
+	pid_t		spared[ZKL_FAMILY_SPARED];	/* no members, but their children
+											 * are; 0: none */
+} ZklFamily;
+
+/* ---- guard: the program that runs under the lock, and what ends it in time ---- */
 
 /*
  * Starts the program, with guards above it.  Both deadlines have to be set before.

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/ask.h"
 #include "run/clock.h"
 #include "run/guard.h"
 #include "run/holding.h"

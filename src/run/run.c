@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "run/ask.h"
 #include "run/clock.h"
 #include "run/guard.h"
 #include "run/holding.h"

@@ -1,6 +1,7 @@
 /*
  * server.h
- *	  The connection to the PostgreSQL server, without ever waiting for it.
+ *	  The connection to the PostgreSQL server, without ever waiting for it, and
+ *	  the questions that it is asked.
  */
 #ifndef ZKL_RUN_SERVER_H
 #define ZKL_RUN_SERVER_H
@@ -16,12 +17,6 @@ extern void zkl_server_begin(const ZklRunOptions *options);
 
 /* Whether a statement can be sent */
 extern bool zkl_server_is_ready(void);
-
-/*
- * Once it is ready.  False: a ROLLBACK would only warn.  A connection that broke took its
- * transaction along.
- */
-extern bool zkl_server_is_in_transaction(void);
 
 /* Sends one; its parameters are texts.  A connection that breaks is its end, too. */
 extern void zkl_server_ask(const char *sql, int n, const char *const *values);
@@ -41,17 +36,39 @@ extern void zkl_server_expect(int64_t ms);
 /* Whether the connection broke since the last call of this, and why */
 extern bool zkl_server_has_broken(const char **why);
 
-/*
- * For poll(): the socket or -1, its events, and when to go on anyway, by clock.h.  What is
- * expected has to be looked at in time.
- */
-extern int	zkl_server_socket(short *events);
-extern int64_t zkl_server_timer(void);
-
-/* Cancels the statement, if there is one, and ends the connection. */
-extern void zkl_server_end(void);
-
 /* Ends the connection without a word.  zkl_server_begin() makes another one. */
 extern void zkl_server_drop(void);
+
+/* ---- ask ---- */
+
+/*
+ * Questions to the server before and behind the program, and the end of zklock-run.
+ */
+
+/* Sleeps until something happens, or until then. */
+extern void zkl_ask_wait(int64_t until);
+
+/* A signal that has come ends zklock-run, or stops it. */
+extern void zkl_ask_heed_signals(void);
+
+/*
+ * The answer to a statement; NULL: none came, and no connection lasts.  "until": by clock.h.
+ */
+extern PGresult *zkl_ask_until(int64_t until, const char *sql, int n, const char *const *values);
+
+/* An answer without an error; else zklock-run ends. */
+extern PGresult *zkl_ask_or_leave(const char *sql, int n, const char *const *values);
+
+/* The server's words for an error, in a line */
+extern const char *zkl_ask_words(const PGresult *result);
+
+/* From now on, who leaves cancels this reservation. */
+extern void zkl_ask_reserved(const char *lock, const char *token);
+
+/*
+ * The program is not to run, or has run.  Nobody has to wait for the end of the
+ * reservation.
+ */
+extern void zkl_ask_leave(int status) __attribute__((noreturn));
 
 #endif							/* ZKL_RUN_SERVER_H */
