@@ -200,7 +200,7 @@ check_messages(FunctionCallInfo fcinfo, const ZklStatus *status, List *peers)
 	zkl_checkrow_put(fcinfo, "messages", true, ok, detail);
 }
 
-/* Of a server that was connected: see session/zkraw.c */
+/* Of a server that was connected: see session/zk.c */
 static const char *
 why_no_version(const ZklStatus *status)
 {

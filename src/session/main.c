@@ -30,7 +30,6 @@
 
 #include "session/host_look.h"
 #include "session/relay.h"
-#include "session/resolve.h"
 #include "session/zk.h"
 #include "wire/version.h"
 #include "wire/wire.h"

@@ -1,9 +1,9 @@
 /*
  * zk.h
- *	  The ZooKeeper half of zklock_session, as main.c sees it.
+ *	  One connection to ZooKeeper, through the single-threaded C client.
  *
  * One process serves one connection, so there is one of everything and no
- * handle to pass around.  Everything that zk.c has to tell the worker it
+ * handle to pass around.  Everything that zk has to tell the worker it
  * appends as frames to the buffer given to zkl_zk_start; GONE is always the
  * last of them.
  */
@@ -22,7 +22,7 @@ typedef struct ZklZkCredentials
 	uint32_t	length;			/* of the secret */
 } ZklZkCredentials;
 
-/* What START says: what to connect to, and as whom.  zk.c keeps the pointers. */
+/* What START says: what to connect to, and as whom.  zk keeps the pointers. */
 typedef struct ZklZkStart
 {
 	const char *host;			/* as configured, for messages */
@@ -41,7 +41,7 @@ typedef struct ZklZkStart
 	ZklTlsTrust trust;
 } ZklZkStart;
 
-/* ---- zk.c ---- */
+/* ---- zk ---- */
 
 /* Says where frames go and which generation they carry.  Call it first. */
 extern void zkl_zk_init(ZklWireBuffer *out, uint32_t generation);
@@ -56,7 +56,7 @@ extern void zkl_zk_start(const ZklZkStart *start);
  * What to poll for, and for how long (-1: for ever); pings the server and
  * moves on to the next address when they are due.  To be called before each
  * poll.  "reads": nothing is to be read from ZooKeeper if it is false.  The
- * descriptors are the client's socket, with TLS the network's, and that of zkraw.c.
+ * descriptors are the client's socket, with TLS the network's, and that of zkraw.
  */
 #define ZKL_ZK_FDS	3
 extern void zkl_zk_interest(struct pollfd *fds, int *timeout_ms, bool reads);

@@ -1,8 +1,6 @@
 /*
  * zkstate.h
- *	  What zk.c (the connection), zkevent.c (what the client tells unasked),
- *	  zkrequest.c (requests and their answers) and zkraw.c (what is said past the
- *	  client) share.
+ *	  What zk.c (the connection) and zkrequest.c (requests and their answers) share.
  *
  * They are the only files that see zookeeper.h, through this one.  There is
  * one connection per process, hence one of these.
@@ -50,7 +48,7 @@ extern void zkl_zk_own_address(char *address, size_t size);
 /* Asks the server for its version: VERSION comes, or nothing. */
 extern void zkl_zk_ask_version(void);
 
-/* ---- zkevent.c ---- */
+/* ---- zk.c ---- */
 
 /* The watcher of every watch: it reports EVENT. */
 extern void zkl_zkevent_watcher(zhandle_t *handle, int type, int state,
@@ -75,7 +73,7 @@ extern void zkl_zkevent_set_error(const char *text);
 /* Whether that reason is that the server closed it */
 extern bool zkl_zkevent_was_closed(void);
 
-/* ---- zkraw.c ---- */
+/* ---- zk.c ---- */
 
 /* Begins to ask the server at this address for its version, unless that goes on. */
 extern void zkl_zkraw_ask_version(const char *address);
