@@ -10,7 +10,7 @@
  */
 #include "postgres.h"
 
-#include "backend/lifetime.h"
+#include "backend/commit.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"

@@ -103,7 +103,7 @@ my %writers = (
 	ZklSlotRequest => 'backend/',
 	ZklSlotHolder => 'backend/',
 	ZklSlotAnswer => 'worker/worker_slot backend/backend_slot',
-	ZklSlotDependents => 'backend/long_wait backend/backend_slot',
+	ZklSlotDependents => 'backend/wait backend/backend_slot',
 	'ZklSlot.s_record' => 'worker/worker_slot backend/backend_slot',
 	'ZklSlot.s_state' => 'backend/backend_slot worker/worker_slot shared/control');
 

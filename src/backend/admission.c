@@ -19,7 +19,7 @@
 #include "backend/backend_slot.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "catalog/pg_extension.h"
 #include "miscadmin.h"
 #include "shared/compat.h"

@@ -3,7 +3,7 @@
  *	  The steps that a backend makes with its slots, each under the slot's
  *	  mutex, and those of zk_drain() with all slots.
  *
- * Owns the fields in s_holder, and with under_way.c, acquire.c and stall.c,
+ * Owns the fields in s_holder, and with acquire.c and refusal.c,
  * which fill it in, those in s_request; shared/slot.h tells who writes
  * the others.  Run by backends, each for its own slots but in zk_drain().
  *
@@ -15,7 +15,7 @@
 #include "postgres.h"
 
 #include "backend/backend_slot.h"
-#include "backend/promise.h"
+#include "backend/hold.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"

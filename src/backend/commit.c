@@ -1,11 +1,11 @@
 /*
  * commit.c
- *	  The checks: no transaction commits while a hold is lost or its lease has
- *	  passed, and none goes on after the loss of a hold that it began with.
+ *	  When holds end by themselves, and the checks that no transaction commits
+ *	  while one is lost.
  *
- * Owns the commit check's callback and what the checks remember of the current
- * transaction.  Run by backends.  Takes no locks; it sets slots quiet through
- * backend_slot.h, and waits on the process latch.
+ * Owns the callbacks by which holds end, the commit check's, and what the checks
+ * remember of the current transaction.  Run by backends.  Takes no locks; it sets
+ * slots quiet through backend_slot.h, and waits on the process latch.
  *
  * Must not know how a hold begins, or what it is for.
  *
@@ -25,10 +25,14 @@
 
 #include <unistd.h>
 
+#include "access/parallel.h"
+#include "backend/admission.h"
 #include "backend/backend_slot.h"
 #include "backend/commit.h"
 #include "backend/refusal.h"
-#include "backend/text.h"
+#include "backend/statement.h"
+#include "backend/target.h"
+#include "backend/tell.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
@@ -37,6 +41,7 @@
 #include "shared/settings.h"
 #include "shared/status.h"
 #include "storage/ipc.h"
+#include "utils/resowner.h"
 
 /* The arguments of the callbacks that are registered; usually there is one */
 static intptr_t oldest = 1;
@@ -63,6 +68,8 @@ static bool has_acquired = false;	/* since they were set quiet */
 
 static const ZklCommitStep *step = NULL;
 
+static bool commit_needs_no_check(void);
+
 void
 zkl_commit_set_step(const ZklCommitStep *of_recipe)
 {
@@ -70,8 +77,8 @@ zkl_commit_set_step(const ZklCommitStep *of_recipe)
 	step = of_recipe;
 }
 
-void
-zkl_commit_end_step(bool committed)
+static void
+commit_end_step(bool committed)
 {
 	if (step != NULL)
 		step->at_end(committed);
@@ -202,7 +209,7 @@ check_commit(void)
 {
 	/* A backend that exits commits only the removal of its own leftovers. */
 	if (current.is_done || proc_exit_inprogress || !zkl_hold_is_any() ||
-		zkl_commit_needs_no_check())
+		commit_needs_no_check())
 		return;
 	if (!slots_are_quiet || has_acquired)
 		begin_committing();
@@ -213,8 +220,13 @@ check_commit(void)
 		zkl_commit_check_wait(NULL);
 }
 
-void
-zkl_commit_check_last(XactEvent event)
+/*
+ * In the last of the callbacks before a commit or PREPARE TRANSACTION: looks once
+ * more, since those of other extensions may have taken long, and may have acquired
+ * locks.
+ */
+static void
+commit_check_last(XactEvent event)
 {
 	if (event == XACT_EVENT_PRE_PREPARE &&
 		!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]))
@@ -231,7 +243,7 @@ check_callback(XactEvent event, void *arg)
 {
 	if (!slots_are_quiet &&
 		(event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE))
-		zkl_commit_check_last(event);
+		commit_check_last(event);
 }
 
 static void
@@ -327,15 +339,20 @@ zkl_commit_note_statement(bool looks)
 		!IsSubTransaction();
 }
 
-void
-zkl_commit_note_acquisition(void)
+/* And acquires a lock. */
+static void
+commit_note_acquisition(void)
 {
 	current.only_looks = false;
 	has_acquired = true;
 }
 
-bool
-zkl_commit_needs_no_check(void)
+/*
+ * Whether the transaction is one statement that only looks: its commit needs no
+ * lock, and if it failed, a client could not look at a loss.
+ */
+static bool
+commit_needs_no_check(void)
 {
 	return current.only_looks &&
 		dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]) &&
@@ -408,18 +425,189 @@ zkl_commit_check_now(bool commits)
 	current.is_done = true;
 }
 
-bool
-zkl_commit_is_checked(void)
+/* Whether the commit was checked: then tell.h may report a later loss */
+static bool
+commit_is_checked(void)
 {
 	return slots_are_quiet;
 }
 
-void
-zkl_commit_forget(void)
+/* The transaction is over: the slots are quiet no longer, all is forgotten. */
+static void
+commit_forget(void)
 {
 	if (slots_are_quiet)
 		set_all_quiet(false);
 	unregister_older();
 	portal_snapshot = NULL;
 	memset(&current, 0, sizeof(current));
+}
+
+/* ---- lifetime ---- */
+
+/*
+ * When holds end by themselves: with transactions, and with the session.
+ *
+ * Takes no locks; what it changes in shared memory it changes through
+ * backend_slot.h.
+ *
+ * Must not know how a request is answered, nor anything of ZooKeeper.
+ *
+ * A hold of session lifetime ends by unlock, DISCARD ALL or the end of the
+ * session.  One of transaction lifetime ends with its transaction, or with the
+ * subtransaction that acquired it.  By then the transaction is visible to others or
+ * fully undone, its catalog changes are announced, and its other locks are released.
+ * PostgreSQL releases its own advisory locks as late (CommitTransaction in xact.c).
+ * The callbacks that end holds only set flags and latches.
+ */
+
+static bool exit_registered = false;
+
+/* Set between the end of a transaction, or subtransaction, and its release */
+static bool transaction_over = false;
+static XactEvent transaction_end;
+static SubTransactionId subtransaction_over = InvalidSubTransactionId;
+
+/* ---- transactions ---- */
+
+static void
+end_transaction(XactEvent event)
+{
+	bool		aborted = event == XACT_EVENT_ABORT;
+
+	commit_end_step(!aborted);
+	if (aborted && zkl_hold_is_any())
+		zkl_promise_note_abort();
+	if (aborted && zkl_hold_is_any() && !proc_exit_inprogress)
+	{
+		zkl_tell_lost();
+		zkl_tell_release_requests();
+	}
+	zkl_cancel_stand_by();
+	transaction_over = true;
+	transaction_end = event;
+}
+
+static void
+release_transaction(void)
+{
+	transaction_over = false;
+	subtransaction_over = InvalidSubTransactionId;
+	zkl_statement_end_transaction(transaction_end == XACT_EVENT_COMMIT);
+	if (transaction_end != XACT_EVENT_ABORT && commit_is_checked())
+		zkl_tell_note_late(transaction_end == XACT_EVENT_PREPARE);
+	zkl_hold_end_all(ZKL_LIFETIME_TRANSACTION);
+	commit_forget();
+	if (zkl_hold_is_any())
+		zkl_admission_drain_resign();
+}
+
+/*
+ * Registered before all that are registered on the way, and so the last one to
+ * run: what the others waited for is behind us.
+ */
+static void
+transaction_callback(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+	{
+		if (commit_needs_no_check())
+			zkl_tell_lost();
+		commit_check_last(event);
+	}
+	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE ||
+			 event == XACT_EVENT_ABORT)
+		end_transaction(event);
+}
+
+static void
+subtransaction_callback(SubXactEvent event, SubTransactionId subid,
+						SubTransactionId parent, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+	{
+		if (!proc_exit_inprogress)
+			zkl_tell_lost();
+		subtransaction_over = subid;
+	}
+	else if (event == SUBXACT_EVENT_COMMIT_SUB)
+		zkl_hold_commit_scopes(subid, parent);
+}
+
+/*
+ * PostgreSQL calls this for each resource owner, children first; also for those of
+ * portals.  In this phase it has released all locks of the transaction.
+ */
+static void
+release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level,
+				 void *arg)
+{
+	if (phase != RESOURCE_RELEASE_AFTER_LOCKS)
+		return;
+	if (transaction_over && is_top_level)
+		release_transaction();
+	else if (subtransaction_over != InvalidSubTransactionId && !is_top_level)
+	{
+		zkl_hold_abort_scopes(subtransaction_over);
+		subtransaction_over = InvalidSubTransactionId;
+	}
+}
+
+static void
+exit_callback(int code, Datum arg)
+{
+	zkl_promise_note_exit(code);
+	zkl_hold_end_all(ZKL_LIFETIME_TRANSACTION);
+	zkl_hold_end_all(ZKL_LIFETIME_SESSION);
+}
+
+/* ---- what is done by calls ---- */
+
+void
+zkl_lifetime_check(void)
+{
+	zkl_gate_check();
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot acquire or release distributed locks during a parallel operation")));
+}
+
+void
+zkl_lifetime_begin(void)
+{
+	zkl_lifetime_check();
+	if (!exit_registered)
+	{
+		on_shmem_exit(exit_callback, 0);
+		exit_registered = true;
+	}
+	zkl_cancel_watch();
+	commit_note_acquisition();
+	(void) zkl_commit_check_soon();
+}
+
+/*
+ * Behind a pooler that gives a client another database session for each
+ * transaction, nothing of session lifetime belongs to that client.
+ */
+void
+zkl_lifetime_check_allowed(ZklLifetime lifetime)
+{
+	if (zkl_session_locks || lifetime != ZKL_LIFETIME_SESSION)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("distributed locks of session lifetime are not allowed"),
+			 errdetail("\"zklock.session_locks\" is off."),
+			 errhint("Use a function of transaction lifetime, such as zk_xact_lock() or zk_xact_acquire_permits().  Behind a connection pooler, session pooling allows session locks.")));
+}
+
+void
+zkl_lifetime_init(void)
+{
+	RegisterXactCallback(transaction_callback, NULL);
+	RegisterSubXactCallback(subtransaction_callback, NULL);
+	RegisterResourceReleaseCallback(release_callback, NULL);
+	zkl_statement_init();
 }

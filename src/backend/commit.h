@@ -1,6 +1,7 @@
 /*
  * commit.h
- *	  The checks that no transaction goes on, or commits, while a hold is lost.
+ *	  When holds end by themselves, and the checks that no transaction commits
+ *	  while one is lost.
  */
 #ifndef ZKL_BACKEND_COMMIT_H
 #define ZKL_BACKEND_COMMIT_H
@@ -24,7 +25,6 @@ typedef struct ZklCommitStep
 
 /* The step is the caller's, and lives as long as the process.  There is one only. */
 extern void zkl_commit_set_step(const ZklCommitStep *of_recipe);
-extern void zkl_commit_end_step(bool committed);
 
 /* Where a statement runs, as seen from the callbacks before a commit */
 typedef enum ZklCommitContext
@@ -82,15 +82,6 @@ extern void zkl_commit_check_wait(ZklHold *only);
  */
 extern void zkl_commit_note_statement(bool looks);
 
-/* And acquires a lock. */
-extern void zkl_commit_note_acquisition(void);
-
-/*
- * Whether the transaction is one statement that only looks: its commit needs no
- * lock, and if it failed, a client could not look at a loss.
- */
-extern bool zkl_commit_needs_no_check(void);
-
 /*
  * Before a hold is released within a transaction.  If the transaction has written
  * anything: an error 40001 for each lost hold, and a wait for the leases, as in
@@ -105,17 +96,21 @@ extern bool zkl_commit_check_release(ZklHold *hold);
  */
 extern bool zkl_commit_warn_release(void);
 
+/* ---- lifetime: when holds end by themselves, and what each call begins with ---- */
+
+/* Registers callbacks and hooks; called once, while preloading. */
+extern void zkl_lifetime_init(void);
+
 /*
- * In the last of the callbacks before a commit or PREPARE TRANSACTION: looks once
- * more, since those of other extensions may have taken long, and may have acquired
- * locks.
+ * Each call that releases something begins with this: error 55000 if zklock is
+ * not loaded, 25000 in a parallel operation.
  */
-extern void zkl_commit_check_last(XactEvent event);
+extern void zkl_lifetime_check(void);
 
-/* Whether the commit was checked: then tell.h may report a later loss */
-extern bool zkl_commit_is_checked(void);
+/* Likewise, for those that acquire: from then on holds end by themselves. */
+extern void zkl_lifetime_begin(void);
 
-/* The transaction is over: the slots are quiet no longer, all is forgotten. */
-extern void zkl_commit_forget(void);
+/* Error 0A000 if "zklock.session_locks" is off, and this is such a lifetime. */
+extern void zkl_lifetime_check_allowed(ZklLifetime lifetime);
 
 #endif							/* ZKL_BACKEND_COMMIT_H */

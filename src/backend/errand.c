@@ -16,7 +16,6 @@
 #include "access/xact.h"
 #include "backend/errand.h"
 #include "backend/refusal.h"
-#include "backend/stall.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/errand_layout.h"

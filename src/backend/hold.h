@@ -1,11 +1,12 @@
 /*
  * hold.h
- *	  The table of locks that this backend holds, and how often.
+ *	  The locks that this backend holds: how often, and what calls do with them.
  */
 #ifndef ZKL_BACKEND_HOLD_H
 #define ZKL_BACKEND_HOLD_H
 
 #include "backend/acquire.h"
+#include "backend/target.h"
 #include "lib/ilist.h"
 #include "shared/compat.h"
 #include "shared/slot.h"
@@ -133,12 +134,6 @@ extern void zkl_hold_open(ZklHold *hold);
 /* Counts an open hold once more.  Cannot fail. */
 extern void zkl_hold_again(ZklHold *hold);
 
-/*
- * Counts a hold once less, in the current subtransaction, or ends it if that was the last
- * time.  Cannot fail.
- */
-extern void zkl_hold_uncount(ZklHold *hold);
-
 extern void zkl_hold_drop_prepared(ZklHold **holds, int n);
 
 /* Gives the lock up, and drops the hold.  Cannot fail. */
@@ -175,14 +170,81 @@ extern ZklHold *zkl_hold_named(const char *name);
 /* The SQL function that releases it; NULL: its transaction or its call does. */
 extern const char *zkl_hold_release_function(const ZklHold *hold);
 
-/*
- * Whether the lock would still be held without this hold, as another one covers
- * it.
- */
-extern bool zkl_hold_is_covered(const ZklHold *hold);
-
 /* A subtransaction's counts become its parent's, or are undone.  Cannot fail. */
 extern void zkl_hold_commit_scopes(SubTransactionId subid, SubTransactionId parent);
 extern void zkl_hold_abort_scopes(SubTransactionId subid);
+
+/* ---- promise ---- */
+
+/* Times that are told: until then nobody else gets the lock.  Backends only. */
+
+/*
+ * Writes down that somebody is about to be told that nobody else gets the lock before
+ * *until, in ms of boottime.h; *until is less if the hold or the reservation ends
+ * before.  False, and nothing is promised: it is over, lost, or another one's.
+ */
+extern bool zkl_promise_make(int slotno, uint32 generation, int64 token, int64 *until);
+
+/* Somebody is about to be told that a reservation is lost: its slot may go. */
+extern void zkl_promise_tell_loss(int slotno, int64 token);
+
+/* A transaction aborts; the process ends, with this code.  Both are cheap. */
+extern void zkl_promise_note_abort(void);
+extern void zkl_promise_note_exit(int code);
+
+/* Whether a release of this slot now is the client's own doing */
+extern bool zkl_promise_ends_by_holder(int slotno);
+
+/* ---- held ---- */
+
+/*
+ * What a call does with locks that the session holds: it releases them, extends
+ * their time, or asserts them.
+ */
+
+/*
+ * Releases a lock of session lifetime, once.  False, with a warning, if it is
+ * not held, or was lost.
+ */
+extern bool zkl_held_release_lock(const ZklTarget *lock, ZklLockMode mode);
+
+/*
+ * Releases one hold, however often it was acquired.  False, with a warning: it
+ * was lost, or may have been.
+ */
+extern bool zkl_held_release(ZklHold *hold);
+
+/*
+ * For the call that took it, if that comes to nothing: the hold counts once less, or
+ * ends.  Cannot fail.
+ */
+extern void zkl_held_abandon(const ZklTarget *lock, ZklLockMode mode,
+							 ZklLifetime lifetime);
+
+/*
+ * Releases all locks of session lifetime whose names in UTF-8 begin so, however often
+ * they were acquired; but none that a call under way took for itself.
+ */
+extern void zkl_held_release_all(const char *prefix);
+
+/*
+ * From now on each hold of this backend on the lock may last for so many ms; 0:
+ * without limit.  False, with a warning, if there is none; an error if one was
+ * lost.
+ */
+extern bool zkl_held_extend(const ZklTarget *lock, int64 at_most_ms);
+
+/*
+ * For how many ms, at least one, a hold is surely good from now on: until its
+ * lease or its at_most ends.  Error 40001 if it was lost, or its lease has ended.
+ * Waits for nothing.
+ */
+extern int64 zkl_held_assert(ZklHold *hold);
+
+/*
+ * The same for all holds on a lock; *left_ms becomes the least of that time and of
+ * what it was before.  False: it is not held.
+ */
+extern bool zkl_held_assert_lock(const ZklTarget *lock, int64 *left_ms);
 
 #endif							/* ZKL_BACKEND_HOLD_H */

@@ -1,30 +1,612 @@
 /*
  * refusal.c
- *	  The errors by which a request fails, in PostgreSQL's words.
+ *	  Why a request waits or fails, in PostgreSQL's words.
  *
  * Owns the words for ZooKeeper's error numbers.  Run by backends.  Takes no locks
- * but, through status.h, the one of the worker's status.
- *
- * Must not know anything of ZooKeeper but these numbers, which are part of its
- * protocol.
+ * but, through status.h, the one of the worker's status, and through backend_slot.h,
+ * those of slots, one at a time.
  */
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "backend/acquire.h"
+#include "backend/backend_slot.h"
 #include "backend/refusal.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "catalog/pg_authid.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
 #include "shared/deadlocks.h"
+#include "shared/errand_layout.h"
 #include "shared/fleet.h"
 #include "shared/gate.h"
 #include "shared/settings.h"
-#include "shared/slot.h"
-#include "shared/status.h"
+#include "storage/latch.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "znode/zkapi.h"
+
+/* ---- stall ---- */
+
+/*
+ * What a wait is for: ZooKeeper, the worker, or other sessions that have the lock;
+ * and who these are.
+ *
+ * Who asks keeps the question to the worker.  Takes no locks but, through
+ * backend_slot.h, those of slots, one at a time.
+ *
+ * Must not know how the wait ends, nor anything of the connection but what the
+ * worker publishes.
+ *
+ * If a request has its place in the queue of a lock, it waits for the requests
+ * ahead, as long as the lease is good.  Without a lease nothing is granted,
+ * whatever is ahead.  As long as the place is not confirmed, nothing is known to
+ * be ahead.
+ */
+
+#define NO_QUESTION		(-1)
+#define ANSWER_SIZE		((Size) 8192)	/* data and names of two znodes fit */
+#define MAX_SHOWN		256		/* bytes of a znode's data */
+#define LAST_TIME		(END_TIMESTAMP / 1000)	/* in ms */
+#define YOUNG_US		INT64CONST(1000000) /* so long an answer may take */
+
+static const char *refusal_where_to_look(void);
+static const char *refusal_server(const char *server);
+static const char *refusal_worker_silence(void);
+
+/* ---- the question ---- */
+
+void
+zkl_stall_ahead_init(ZklAheadQuestion *ahead)
+{
+	memset(ahead, 0, sizeof(*ahead));
+	ahead->asked = NO_QUESTION;
+}
+
+/*
+ * The descriptor of a segment that was refused belongs to the resource owner, so this
+ * is called in a subtransaction.  The segment outlives it.
+ */
+static void
+make_segment(void *arg)
+{
+	ZklAheadQuestion *ahead = (ZklAheadQuestion *) arg;
+
+	ahead->segment = dsm_create(ANSWER_SIZE, 0);
+	dsm_pin_mapping(ahead->segment);
+}
+
+/* If there is no memory for the answer, the wait goes on without it. */
+static bool
+can_make_segment(ZklAheadQuestion *ahead)
+{
+	if (zkl_refusal_catch(make_segment, ahead) != NULL)
+	{
+		ahead->segment = NULL;
+		return false;
+	}
+	dsm_unpin_mapping(ahead->segment);
+	return true;
+}
+
+bool
+zkl_stall_ahead_ask(ZklAheadQuestion *ahead, int slotno, const char *name, bool reads)
+{
+	ZklTarget	target = {0};
+	const ZklSlotRequest *request = &zkl_slots[slotno].s_request;
+
+	if (!zkl_backend_slot_has_own() || !can_make_segment(ahead))
+		return false;
+	target.name = name;
+	target.path = request->path;
+	target.dialect = (ZklDialect) request->dialect;
+	ahead->under_way = zkl_under_way_count();
+	ahead->asked = zkl_under_way_claim(&target, ZKL_KIND_AHEAD);
+	zkl_slots[ahead->asked].s_request.about = slotno;
+	zkl_slots[ahead->asked].s_request.reads = reads;
+	zkl_slots[ahead->asked].s_dsm = dsm_segment_handle(ahead->segment);
+	zkl_under_way_submit(ahead->asked, false);
+	return true;
+}
+
+bool
+zkl_stall_ahead_is_known(const ZklAheadQuestion *ahead)
+{
+	return ahead->asked == NO_QUESTION ||
+		zkl_slot_peek(ahead->asked) != ZKL_SLOT_WAITING;
+}
+
+void
+zkl_stall_ahead_forget(ZklAheadQuestion *ahead)
+{
+	if (ahead->asked != NO_QUESTION)
+		zkl_under_way_abandon(ahead->under_way);
+	if (ahead->segment != NULL)
+		dsm_detach(ahead->segment);
+	zkl_stall_ahead_init(ahead);
+}
+
+/* ---- the answer ---- */
+
+/* False: there is none. */
+static bool
+open_answer(const ZklAheadQuestion *ahead, ZklEntries *list)
+{
+	if (ahead->asked == NO_QUESTION ||
+		zkl_slot_peek(ahead->asked) != ZKL_SLOT_GRANTED)
+		return false;
+	zkl_entries_open(list, dsm_segment_address(ahead->segment),
+					 dsm_segment_map_length(ahead->segment));
+	return true;
+}
+
+static const char *
+shown(const char *text, size_t size)
+{
+	return zkl_text_to_display(text, (int) strnlen(text, size));
+}
+
+/*
+ * Another client: its znode has a text, or nothing readable, or was not read.  Views
+ * hide both, as zkl_queuerow_add_server does.
+ */
+static const char *
+znode_words(const ZklAheadEntry *entry, bool names)
+{
+	const char *name = zkl_text_to_display(entry->name,
+										   (int) entry->name_length);
+
+	if (!names)
+		return "another client";
+	if (entry->data_length == 0 || entry->data_length > MAX_SHOWN)
+		return psprintf("znode \"%s\"", name);
+	return psprintf("znode \"%s\", which says \"%s\"", name,
+					zkl_text_to_display(entry->data,
+										(int) entry->data_length));
+}
+
+static const char *
+user_words(const ZklNodeData *data)
+{
+	if (data->application_name[0] == '\0')
+		return psprintf(" (user \"%s\")", shown(data->usename, sizeof(data->usename)));
+	return psprintf(" (user \"%s\", application \"%s\")",
+					shown(data->usename, sizeof(data->usename)),
+					shown(data->application_name, sizeof(data->application_name)));
+}
+
+/* Since when it has, or wants, the lock.  Another client can write what it likes. */
+static const char *
+time_words(const ZklNodeData *data)
+{
+	int64		ms;
+
+	if (data->since <= 0 || data->since >= LAST_TIME ||
+		data->waited_ms < 0 || data->waited_ms >= LAST_TIME)
+		return "an unknown time";
+	ms = data->since + data->waited_ms;
+	if (ms >= LAST_TIME)
+		return "an unknown time";
+	return timestamptz_to_str(time_t_to_timestamptz((pg_time_t) (ms / 1000)));
+}
+
+static const char *
+queued_words(const ZklAheadEntry *entry, bool names)
+{
+	ZklNodeData data;
+
+	if (!zkl_node_data_parse(entry->data, entry->data_length, &data))
+		return znode_words(entry, names);
+	if (data.cached)
+		return psprintf("server \"%s\", which may have it cached",
+						shown(data.server, sizeof(data.server)));
+	if (entry->kept_until != 0)
+		return psprintf("server \"%s\" until %s, because its holder, process %d%s, was promised that and has lost its connection",
+						shown(data.server, sizeof(data.server)),
+						timestamptz_to_str(entry->kept_until), data.pid,
+						names ? user_words(&data) : "");
+	return psprintf("process %d of server \"%s\"%s since %s",
+					data.pid, shown(data.server, sizeof(data.server)),
+					names ? user_words(&data) : "",
+					time_words(&data));
+}
+
+/*
+ * The first entry is the nearest one; the second, if there is one, is the first of the
+ * queue.  Several may hold permits of a semaphore.
+ */
+const char *
+zkl_stall_ahead_words(const ZklAheadQuestion *ahead, const char *name, bool names)
+{
+	ZklEntries	list;
+	ZklAheadEntry nearest;
+	ZklAheadEntry first;
+	StringInfoData words;
+	bool		is_permit;
+
+	if (!open_answer(ahead, &list) || !zkl_entries_next(&list, &nearest))
+		return NULL;
+	initStringInfo(&words);
+	is_permit = zkl_slots[ahead->asked].s_request.dialect == ZKL_DIALECT_PERMIT;
+	if (!zkl_entries_next(&list, &first))
+		first = nearest;
+	if (!is_permit)
+		appendStringInfo(&words, "Distributed lock \"%s\" is held by %s",
+						 name, queued_words(&first, names));
+	if (is_permit || first.name != nearest.name)
+		appendStringInfo(&words, "%sThe nearest request ahead is that of %s",
+						 is_permit ? "" : ".  ", queued_words(&nearest, names));
+	if (nearest.place > 2)
+		appendStringInfo(&words, "; %lld requests are ahead", (long long) nearest.place - 1);
+	appendStringInfoChar(&words, '.');
+	return zkl_text_for_client(words.data);
+}
+
+/*
+ * Whether all that is known to be in the way is a lock that another server may have
+ * cached; then also copies that server's name.
+ */
+static bool
+is_cached_ahead(const ZklAheadQuestion *ahead, char server[ZKL_MAX_SERVER_NAME + 1])
+{
+	ZklEntries	list;
+	ZklAheadEntry nearest;
+	ZklNodeData data;
+
+	if (!open_answer(ahead, &list) || !zkl_entries_next(&list, &nearest) ||
+		nearest.name_length == 0 ||
+		!zkl_node_data_parse(nearest.data, nearest.data_length, &data) || !data.cached)
+		return false;
+	strlcpy(server, data.server, ZKL_MAX_SERVER_NAME + 1);
+	return true;
+}
+
+/* ---- what a wait is for ---- */
+
+int64
+zkl_stall_time(int slotno)
+{
+	int64		now = zkl_boottime_ms();
+	uint32		generation;
+	int64		deadline;
+	ZklSlot		slot;
+	ZklStatus	status;
+	bool		stalled;
+
+	if (slotno == ZKL_NO_SLOT)
+		return PG_INT64_MAX;
+	zkl_slot_copy(slotno, &slot);
+	zkl_lease_read(&generation, &deadline);
+	if (slot.s_request.kind == ZKL_KIND_LOCK && deadline <= now)
+		return deadline != 0 ? (now - deadline) * 1000 : PG_INT64_MAX;
+	if (slot.s_request.kind == ZKL_KIND_LOCK)
+		stalled = slot.s_record.seq < 0 ||
+			!zkl_lease_same_generation(slot.s_record.generation, generation);
+	else
+	{
+		zkl_status_copy(&status);
+		stalled = status.state != ZKL_STATE_CONNECTED || !slot.s_request.awaits ||
+			slot.s_holder.timed_out;
+	}
+	return stalled ? PG_INT64_MAX : -1;
+}
+
+static bool
+is_worker_awaited(int slotno)
+{
+	return slotno == ZKL_NO_SLOT || zkl_dirty_is_set(slotno);
+}
+
+static bool
+is_root_awaited(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_state == ZKL_SLOT_GRANTED && zkl_root_is_awaited(&slot);
+}
+
+/* Of a try that has timed out */
+static bool
+is_behind_cached(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_state == ZKL_SLOT_WAITING && slot.s_answer.behind_cached;
+}
+
+/* Each of these is the cause only if those before it are not. */
+static ZklStallCause
+cause_of(int slotno)
+{
+	if (is_worker_awaited(slotno))
+		return ZKL_STALL_WORKER;
+	if (zkl_stall_time(slotno) >= 0)
+		return ZKL_STALL_ZOOKEEPER;
+	if (is_root_awaited(slotno))
+		return ZKL_STALL_ROOT;
+	return is_behind_cached(slotno) ? ZKL_STALL_CACHED : ZKL_STALL_OTHERS;
+}
+
+ZklWaitEvent
+zkl_stall_event(int slotno)
+{
+	switch (cause_of(slotno))
+	{
+		case ZKL_STALL_OTHERS:
+		case ZKL_STALL_ROOT:
+			return zkl_slots[slotno].s_request.kind == ZKL_KIND_LOCK ?
+				ZKL_EVENT_LOCK : ZKL_EVENT_ZOOKEEPER;
+		case ZKL_STALL_CACHED:
+			return ZKL_EVENT_CACHED_ANSWER;
+		default:
+			return ZKL_EVENT_ZOOKEEPER;
+	}
+}
+
+void
+zkl_stall_notice(int slotno, const char *name)
+{
+	if (is_worker_awaited(slotno))
+		ereport(NOTICE,
+				(errmsg("still waiting for the zklock worker, not for another holder of distributed lock \"%s\"",
+						name),
+				 errdetail("%s", refusal_worker_silence()),
+				 errhint("The wait goes on.  See the server log, and the state of the process \"zklock worker\".")));
+	else
+		ereport(NOTICE,
+				(errmsg("still waiting for ZooKeeper, not for another holder of distributed lock \"%s\"",
+						name),
+				 errdetail("ZooKeeper did not answer within \"zklock.answer_timeout\".  %s",
+						   zkl_refusal_worker_trouble()),
+				 errhint("The wait goes on.  %s", refusal_where_to_look())));
+}
+
+/* ---- what a wait was for ---- */
+
+static const char *
+away_words(void)
+{
+	TimestampTz since = zkl_status_away_since();
+
+	return since == 0 ? "" :
+		psprintf("  This server has had no connection since %s.",
+				 timestamptz_to_str(since));
+}
+
+/*
+ * The worker answers at once what it knows; a cancel waits for that, the end of the
+ * session does not.
+ */
+static void
+ask_who_is_ahead(ZklAheadQuestion *ahead, int slotno, const char *name)
+{
+	int64		until = zkl_boottime_ms() + ZKL_AHEAD_WAIT_MS;
+
+	if (!zkl_stall_ahead_ask(ahead, slotno, name, false))
+		return;
+	while (!zkl_stall_ahead_is_known(ahead) && !ProcDiePending &&
+		   zkl_boottime_ms() < until)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 Max(until - zkl_boottime_ms(), 0),
+						 zkl_compat_wait_event(ZKL_EVENT_LOCK));
+		ResetLatch(MyLatch);
+	}
+}
+
+/* That another server may have the lock cached, if that is all that is in the way */
+static void
+explain_cached(const char *server, const char *name, ZklStallReason *reason)
+{
+	reason->cause = ZKL_STALL_CACHED;
+	reason->detail = psprintf("The wait was for %s, which may have distributed lock \"%s\" cached.",
+							  refusal_server(server), name);
+}
+
+static void
+explain_ahead(int slotno, const char *name, ZklStallReason *reason)
+{
+	bool		names = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	ZklAheadQuestion ahead;
+	char		server[ZKL_MAX_SERVER_NAME + 1];
+
+	zkl_stall_ahead_init(&ahead);
+	HOLD_INTERRUPTS();
+	ask_who_is_ahead(&ahead, slotno, name);
+	if (is_cached_ahead(&ahead, server))
+		explain_cached(server, name, reason);
+	else
+	{
+		reason->detail = zkl_stall_ahead_words(&ahead, name, names);
+		if (reason->detail == NULL)
+			reason->detail = psprintf("Other sessions hold distributed lock \"%s\" or requested it earlier.",
+									  name);
+		if (zkl_rights_may_call_queue(zkl_slots[slotno].s_request.path))
+			reason->hint = psprintf("See SELECT granted, server, pid, usename, requested_at FROM zk_queue(%s).",
+									quote_literal_cstr(name));
+	}
+	zkl_stall_ahead_forget(&ahead);
+	RESUME_INTERRUPTS();
+}
+
+void
+zkl_stall_explain_reserved(const ZklSlot *slot, ZklStallReason *reason)
+{
+	reason->detail = psprintf("You reserved it with token %lld, until %s.",
+							  (long long) slot->s_answer.token,
+							  timestamptz_to_str(GetCurrentTimestamp() +
+												 (slot->s_keep_until - zkl_boottime_ms()) * 1000));
+	reason->hint = "Use that token in zk_renew_reservation() or zk_cancel_reservation().";
+}
+
+/* Whether this server has a reservation of the role that logged in for a slot's lock */
+static bool
+find_own_reservation(int slotno, ZklSlot *copy)
+{
+	const ZklSlotRequest *request = &zkl_slots[slotno].s_request;
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) != ZKL_SLOT_RELEASED)
+			continue;
+		zkl_slot_copy(i, copy);
+		if (zkl_slot_is_reserved(copy) && copy->s_request.roleid == GetSessionUserId() &&
+			copy->s_request.dialect == request->dialect &&
+			strcmp(copy->s_request.path, request->path) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+explain_others(int slotno, const char *name, ZklStallReason *reason)
+{
+	ZklSlot		reservation;
+
+	if (zkl_slots[slotno].s_request.kind != ZKL_KIND_LOCK ||
+		zkl_slot_peek(slotno) != ZKL_SLOT_WAITING)
+		return;
+	if (find_own_reservation(slotno, &reservation))
+		zkl_stall_explain_reserved(&reservation, reason);
+	else
+		explain_ahead(slotno, name, reason);
+}
+
+static void
+explain_zookeeper(const char *name, ZklStallReason *reason)
+{
+	reason->detail = psprintf("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".%s  %s",
+							  name, away_words(), zkl_refusal_worker_trouble());
+	reason->hint = refusal_where_to_look();
+}
+
+void
+zkl_stall_explain(int slotno, const char *name, int64 waited_us, ZklStallReason *reason)
+{
+	ZklSlot		slot;
+
+	memset(reason, 0, sizeof(*reason));
+	reason->cause = cause_of(slotno);
+	switch (reason->cause)
+	{
+		case ZKL_STALL_OTHERS:
+			explain_others(slotno, name, reason);
+			break;
+		case ZKL_STALL_WORKER:
+			reason->detail = psprintf("The wait was for the zklock worker, not for another holder of distributed lock \"%s\".  %s",
+									  name, refusal_worker_silence());
+			reason->hint = "See the server log, and the state of the process \"zklock worker\".";
+			break;
+		case ZKL_STALL_ZOOKEEPER:
+			explain_zookeeper(name, reason);
+			break;
+		case ZKL_STALL_ROOT:
+			reason->detail = psprintf("The wait was for the dialects of root \"%s\", which this server has yet to read, not for another holder of distributed lock \"%s\".",
+									  zkl_root, name);
+			break;
+		case ZKL_STALL_CACHED:
+			zkl_slot_copy(slotno, &slot);
+			explain_cached(slot.s_answer.caching_server, name, reason);
+			break;
+	}
+	reason->young = reason->cause != ZKL_STALL_OTHERS && waited_us < YOUNG_US &&
+		zkl_status_away_since() == 0;
+	if (reason->young)
+	{
+		reason->detail = psprintf("The answer had yet to come, so it is not known whether another session holds distributed lock \"%s\".",
+								  name);
+		reason->hint = NULL;
+	}
+}
+
+/* ---- errors ---- */
+
+/* 55P03 says that others have the lock, or are ahead. */
+static int
+sqlstate_of(ZklStallCause cause)
+{
+	return cause == ZKL_STALL_OTHERS ? ERRCODE_LOCK_NOT_AVAILABLE : ERRCODE_CONNECTION_FAILURE;
+}
+
+pg_noreturn static void
+raise_timeout(int sqlstate, const ZklStallReason *reason, const char *name, int64 timeout_ms)
+{
+	ereport(ERROR,
+			(errcode(sqlstate),
+			 timeout_ms == 0 ?
+			 errmsg("canceling statement due to lock timeout") :
+			 errmsg("could not acquire distributed lock \"%s\" within %lld ms",
+					name, (long long) timeout_ms),
+			 reason->detail != NULL ? errdetail("%s", reason->detail) : 0,
+			 reason->hint != NULL ? errhint("%s", reason->hint) : 0));
+	pg_unreachable();
+}
+
+/* The statistics count waits for others. */
+void
+zkl_stall_raise_timeout(int slotno, const char *name, const ZklStallReason *reason,
+						int64 timeout_ms)
+{
+	if (slotno != ZKL_NO_SLOT && reason->cause == ZKL_STALL_OTHERS)
+		zkl_backend_slot_give_up(slotno);
+	raise_timeout(sqlstate_of(reason->cause), reason, name, timeout_ms);
+}
+
+void
+zkl_stall_raise_lock_timeout(const char *name)
+{
+	ZklStallReason reason = {ZKL_STALL_OTHERS};
+
+	if (zkl_status_away_since() != 0)
+	{
+		reason.cause = ZKL_STALL_ZOOKEEPER;
+		explain_zookeeper(name, &reason);
+	}
+	raise_timeout(sqlstate_of(reason.cause), &reason, name, 0);
+}
+
+void
+zkl_stall_raise_unclaimed(const char *name, int64 timeout_ms)
+{
+	ZklStallReason reason;
+
+	reason.detail = psprintf("The wait was for one of the %d slots set by \"zklock.max_requests\", not for another holder of distributed lock \"%s\".",
+							 zkl_control->ctl_nrequests, name);
+	reason.hint = "Released locks give their slots back once ZooKeeper has acknowledged it.  If slots are often short, increase \"zklock.max_requests\" and restart the server.";
+	raise_timeout(zkl_status_away_since() != 0 ? ERRCODE_CONNECTION_FAILURE :
+				  ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, &reason, name, timeout_ms);
+}
+
+void
+zkl_stall_raise_unanswered(int slotno, const char *name)
+{
+	ZklSlot		slot;
+
+	switch (cause_of(slotno))
+	{
+		case ZKL_STALL_WORKER:
+			zkl_refusal_raise_worker_silent();
+		case ZKL_STALL_CACHED:
+			zkl_slot_copy(slotno, &slot);
+			zkl_refusal_raise_cached(name, slot.s_answer.caching_server);
+		default:
+			zkl_refusal_raise_unreachable();
+	}
+}
+
+/* ---- refusal: the errors by which a request fails, in PostgreSQL's words ---- */
+
+/*
+ * Must not know anything of ZooKeeper but these numbers, which are part of its
+ * protocol.
+ */
 
 typedef struct ZkAnswer
 {
@@ -319,8 +901,9 @@ zkl_refusal_worker_trouble(void)
 					zkl_text_for_client(error));
 }
 
-const char *
-zkl_refusal_where_to_look(void)
+/* What to look at, as the worker's last error suggests, as a sentence for errhint */
+static const char *
+refusal_where_to_look(void)
 {
 	ZklStatus	status;
 
@@ -355,7 +938,7 @@ zkl_refusal_raise_unreachable(void)
 			 errmsg("could not reach ZooKeeper"),
 			 errdetail("ZooKeeper did not answer within \"zklock.answer_timeout\".  %s",
 					   zkl_refusal_worker_trouble()),
-			 errhint("%s", zkl_refusal_where_to_look())));
+			 errhint("%s", refusal_where_to_look())));
 }
 
 void
@@ -366,11 +949,11 @@ zkl_refusal_raise_away(TimestampTz since)
 			 errmsg("could not reach ZooKeeper"),
 			 errdetail("This server has had no connection since %s.  %s",
 					   timestamptz_to_str(since), zkl_refusal_worker_trouble()),
-			 errhint("%s", zkl_refusal_where_to_look())));
+			 errhint("%s", refusal_where_to_look())));
 }
 
-const char *
-zkl_refusal_server(const char *server)
+static const char *
+refusal_server(const char *server)
 {
 	if (server[0] == '\0')
 		return "another server";
@@ -384,13 +967,13 @@ zkl_refusal_raise_cached(const char *name, const char *server)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("%s may have distributed lock \"%s\" cached, and does not answer",
-					zkl_refusal_server(server), name),
+					refusal_server(server), name),
 			 errdetail("So it is not known whether a session holds the lock."),
 			 errhint("If that server is down, the lock is free once its ZooKeeper session has ended: retry then, or increase \"zklock.answer_timeout\".  If only its worker is stopped, see zk_break_lock().")));
 }
 
-const char *
-zkl_refusal_worker_silence(void)
+static const char *
+refusal_worker_silence(void)
 {
 	ZklStatus	status;
 
@@ -407,7 +990,7 @@ zkl_refusal_raise_worker_silent(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not reach the zklock worker"),
-			 errdetail("%s", zkl_refusal_worker_silence()),
+			 errdetail("%s", refusal_worker_silence()),
 			 errhint("See the server log, and the state of the process \"zklock worker\".")));
 }
 

@@ -20,7 +20,6 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "backend/admission.h"
-#include "backend/cancel.h"
 #include "backend/commit.h"
 #include "backend/hold.h"
 #include "backend/statement.h"

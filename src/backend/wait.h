@@ -1,12 +1,51 @@
 /*
  * wait.h
- *	  The wait for the answer to a request, and its deadlines.
+ *	  The wait for the answer to a request.
  */
 #ifndef ZKL_BACKEND_WAIT_H
 #define ZKL_BACKEND_WAIT_H
 
+#include "backend/refusal.h"
 #include "backend/target.h"
+#include "fmgr.h"
 #include "shared/slot.h"
+
+/* ---- snapshot: a procedure that waits without a snapshot ---- */
+
+/*
+ * Gives up what holds VACUUM back: the snapshot of the portal that runs this call.
+ * NULL: it is given up, and the caller looks at no row until
+ * zkl_snapshot_regain().  Else nothing has changed, and a sentence for an errdetail
+ * says what keeps the snapshot.
+ */
+extern const char *zkl_snapshot_give_up(FunctionCallInfo fcinfo);
+
+/* Behind the wait, whether there was anything to give up or not. */
+extern void zkl_snapshot_regain(void);
+
+/* ---- long_wait ---- */
+
+/*
+ * What a session does while it waits for a lock for longer than "deadlock_timeout".
+ */
+
+/* A wait; times of zkl_wait_clock() */
+typedef struct ZklLongWait
+{
+	int			slotno;
+	const char *name;			/* of the lock, for the client */
+	int64		start;
+	int64		due;			/* when to call long_wait_act; ZKL_NEVER */
+
+	int64		look;			/* the next one, if it has patience */
+	int64		since;			/* see shared/deadlocks.h */
+
+	int64		report;			/* for "log_lock_waits": the next step */
+	bool		reported;		/* the log says that it waits */
+	ZklAheadQuestion ahead;		/* the question for it */
+} ZklLongWait;
+
+/* ---- wait: the wait for the answer to a request, and its deadlines ---- */
 
 #define ZKL_NEVER		PG_INT64_MAX	/* no deadline */
 #define ZKL_FOREVER		PG_INT64_MAX	/* a timeout in ms that never passes */
@@ -19,7 +58,7 @@ typedef struct ZklDeadlines
 	bool		timed_out;		/* they have */
 	int64		answer;			/* error: the answer is not known; see
 								 * zkl_wait_answer_due */
-	int64		stopped;		/* what wait.c knew of stops by then */
+	int64		stopped;		/* what wait knew of stops by then */
 	int64		lock_timeout;	/* error: the setting of that name, or the
 								 * timeout of a call that is no try */
 	int64		raises_after_ms;	/* such a timeout, if it comes first; or 0 */

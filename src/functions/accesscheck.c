@@ -17,7 +17,7 @@
  */
 #include "postgres.h"
 
-#include "backend/text.h"
+#include "backend/target.h"
 #include "functions/accesscheck.h"
 #include "functions/checkrow.h"
 #include "lib/stringinfo.h"

@@ -13,18 +13,15 @@
  * this server are excluded, too.  The release goes the other way: here, and at the end of
  * a transaction, of DISCARD ALL and of a session, where PostgreSQL releases its locks
  * before zklock does.  Who waits for the local lock holds the distributed one, and so
- * takes part in the search for deadlocks as with any of PostgreSQL's locks (long_wait.c).
+ * takes part in the search for deadlocks as with any of PostgreSQL's locks (wait.c).
  * If the distributed lock is lost, the local one stays until it is released.
  */
 #include "postgres.h"
 
 #include "backend/acquire.h"
 #include "backend/commit.h"
-#include "backend/held.h"
 #include "backend/hold.h"
-#include "backend/lifetime.h"
 #include "backend/target.h"
-#include "backend/text.h"
 #include "commands/dbcommands.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"

@@ -21,9 +21,7 @@
 
 #include "access/relation.h"
 #include "access/xact.h"
-#include "backend/rights.h"
 #include "backend/target.h"
-#include "backend/text.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"

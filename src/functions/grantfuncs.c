@@ -13,8 +13,7 @@
  */
 #include "postgres.h"
 
-#include "backend/rights.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"

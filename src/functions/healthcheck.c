@@ -14,8 +14,7 @@
 
 #include "backend/admission.h"
 #include "backend/refusal.h"
-#include "backend/rights.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "functions/checkrow.h"
 #include "functions/clockrate.h"
 #include "functions/fleetcheck.h"

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "backend/refusal.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "functions/hostcheck.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"

@@ -18,7 +18,6 @@
 #include "backend/hold.h"
 #include "backend/refusal.h"
 #include "backend/target.h"
-#include "backend/text.h"
 #include "backend/wait.h"
 #include "functions/row.h"
 #include "mb/pg_wchar.h"

@@ -12,7 +12,7 @@
 #include "postgres.h"
 
 #include "backend/refusal.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "functions/checkrow.h"
 #include "functions/peercheck.h"
 #include "lib/stringinfo.h"

@@ -15,7 +15,6 @@
 
 #include "backend/errand.h"
 #include "backend/refusal.h"
-#include "backend/rights.h"
 #include "backend/target.h"
 #include "catalog/pg_authid.h"
 #include "functions/ownqueue.h"

@@ -15,7 +15,7 @@
 #include <ctype.h>
 
 #include "backend/errand.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "catalog/pg_authid.h"
 #include "functions/queuerow.h"
 #include "mb/pg_wchar.h"

@@ -9,7 +9,7 @@
 #include "postgres.h"
 
 #include "backend/admission.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "catalog/pg_authid.h"
 #include "functions/row.h"
 #include "miscadmin.h"

@@ -18,8 +18,7 @@
 
 #include "backend/errand.h"
 #include "backend/refusal.h"
-#include "backend/rights.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "backend/wait.h"
 #include "catalog/pg_authid.h"
 #include "functions/row.h"

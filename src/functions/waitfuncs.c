@@ -15,10 +15,10 @@
 #include "postgres.h"
 
 #include "backend/errand.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "catalog/pg_authid.h"
-#include "functions/queuerow.h"
 #include "functions/ownqueue.h"
+#include "functions/queuerow.h"
 #include "functions/row.h"
 #include "miscadmin.h"
 #include "shared/control.h"

@@ -28,8 +28,7 @@
 
 #include "backend/errand.h"
 #include "backend/refusal.h"
-#include "backend/stall.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "miscadmin.h"
 #include "recipes/break_lock.h"
 #include "shared/boottime.h"

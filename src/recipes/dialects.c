@@ -37,7 +37,7 @@
 #include "backend/admission.h"
 #include "backend/errand.h"
 #include "backend/refusal.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "miscadmin.h"
 #include "recipes/dialects.h"
 #include "shared/boottime.h"

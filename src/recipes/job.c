@@ -31,7 +31,7 @@
 #include "backend/commit.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "miscadmin.h"
 #include "recipes/job.h"
 #include "shared/errand_layout.h"

@@ -13,9 +13,9 @@
 #include "postgres.h"
 
 #include "backend/commit.h"
-#include "backend/held.h"
-#include "backend/snapshot.h"
-#include "backend/text.h"
+#include "backend/hold.h"
+#include "backend/target.h"
+#include "backend/wait.h"
 #include "executor/spi.h"
 #include "funcapi.h"
 #include "nodes/parsenodes.h"

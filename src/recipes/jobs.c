@@ -14,7 +14,7 @@
 #include "postgres.h"
 
 #include "backend/refusal.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "recipes/jobs.h"

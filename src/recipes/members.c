@@ -20,7 +20,6 @@
 #include "postgres.h"
 
 #include "backend/refusal.h"
-#include "backend/stall.h"
 #include "recipes/members.h"
 #include "shared/boottime.h"
 #include "shared/slot.h"

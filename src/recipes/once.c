@@ -11,7 +11,7 @@
 #include "postgres.h"
 
 #include "backend/hold.h"
-#include "backend/text.h"
+#include "backend/target.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "recipes/jobs.h"

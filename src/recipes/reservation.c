@@ -10,15 +10,13 @@
  */
 #include "postgres.h"
 
+#include "backend/acquire.h"
 #include "backend/admission.h"
 #include "backend/backend_slot.h"
+#include "backend/commit.h"
 #include "backend/hold.h"
-#include "backend/lifetime.h"
-#include "backend/promise.h"
 #include "backend/refusal.h"
-#include "backend/stall.h"
-#include "backend/text.h"
-#include "backend/under_way.h"
+#include "backend/target.h"
 #include "miscadmin.h"
 #include "recipes/reservation.h"
 #include "shared/boottime.h"

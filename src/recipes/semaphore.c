@@ -2,7 +2,7 @@
  * semaphore.c
  *	  Acquiring and releasing permits of a semaphore.
  *
- * Owns which slot is the guard's (the slot itself is under_way.c's, as of any request
+ * Owns which slot is the guard's (the slot itself is acquire.c's, as of any request
  * under way), and the order of the steps: the guard, the maximum, the permits, and the
  * guard's end.  Run by backends.  Takes no locks but, through backend_slot.h, those of
  * slots; the guard is a distributed one, which is released whatever happens.
@@ -15,11 +15,11 @@
  */
 #include "postgres.h"
 
+#include "backend/acquire.h"
 #include "backend/backend_slot.h"
-#include "backend/held.h"
-#include "backend/lifetime.h"
-#include "backend/text.h"
-#include "backend/under_way.h"
+#include "backend/commit.h"
+#include "backend/hold.h"
+#include "backend/target.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
 #include "recipes/maximum.h"

@@ -105,7 +105,7 @@ extern int	zkl_tick_time;
 								 * side */
 
 extern int	zkl_max_requests;
-extern int	zkl_max_requests_per_session;	/* -1: see under_way.c */
+extern int	zkl_max_requests_per_session;	/* -1: see acquire.c */
 extern int	zkl_max_requests_per_role;	/* likewise */
 extern int	zkl_cache_time;		/* 0: nothing is cached */
 extern int	zkl_max_at_least;	/* 0: none at all */

@@ -33,7 +33,7 @@
  *						 as a grant does
  *	  s_record			 the worker; the claim clears it
  *	  s_cacheable		 the worker; the claim clears it
- *	  s_dependents			 the backend that looks for all: long_wait.c
+ *	  s_dependents			 the backend that looks for all: wait.c
  *	  the others		 both: the comment on each field tells when
  *
  * s_state alone may be read without s_mutex, by the slot's own backend to see
@@ -231,7 +231,7 @@ typedef struct ZklSlotAnswer
 
 /*
  * Which owners wait for the owner of a WAITING slot in PostgreSQL's own locks:
- * see backend/long_wait.c
+ * see backend/wait.c
  */
 typedef struct ZklSlotDependents
 {

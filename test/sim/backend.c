@@ -2,7 +2,7 @@
  * backend.c
  *	  The backends of the simulated servers.
  *
- * Owns them.  Does what under_way.c of src/ does: it knows slots and the
+ * Owns them.  Does what acquire.c of src/ does: it knows slots and the
  * published lease, and nothing of ZooKeeper.
  */
 #include <string.h>

@@ -3,7 +3,7 @@
  *	  What the backends of the simulated servers do while they hold locks: they go
  *	  on, commit, and give locks back.
  *
- * Owns nothing but what backend.c does.  Does what lifetime.c and commit.c of src/
+ * Owns nothing but what backend.c does.  Does what commit.c of src/
  * do.
  */
 #include "backend.h"

@@ -20,14 +20,14 @@ my $wall = qr/gettimeofday|GetCurrent\w*Timestamp\w*|timestamptz_now
 
 # File => what it needs the wall clock for
 my %allowed = (
-	'backend/under_way.c' => 'requested_at of zk_locks',
+	'backend/acquire.c' => 'requested_at of zk_locks',
 	'worker/worker_slot.c' => 'granted_at of zk_locks',
 	'worker/from_slots.c' => 'granted_at of zk_queue(), as long after requested_at',
 	'worker/tracefile.c' => 'the times that a trace shows',
 	'worker/renewals.c' => 'until when a reservation was to last, in the log',
 	'worker/report.c' => 'the times that a trace shows, and of lost reservations, in the log',
 	'worker/answers.c' => 'until when a lock is reserved or kept, in the log and in an error',
-	'backend/stall.c' => 'until when a reservation lasts, in an error',
+	'backend/refusal.c' => 'until when a reservation lasts, in an error',
 	'functions/views.c' => 'held_until and promised_until of zk_locks',
 	'shared/status.c' => 'since when there has been no connection, for people',
 	'functions/ownqueue.c' => 'held_until of zk_queue()',
