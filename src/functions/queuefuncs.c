@@ -20,7 +20,6 @@
 #include "functions/ownqueue.h"
 #include "functions/queuerow.h"
 #include "miscadmin.h"
-#include "recipes/maximum.h"
 #include "recipes/semaphore.h"
 #include "recipes/walk.h"
 #include "shared/gate.h"

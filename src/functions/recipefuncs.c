@@ -23,7 +23,7 @@
 #include "functions/row.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "recipes/jobs.h"
+#include "recipes/once.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
 #include "shared/gate.h"

@@ -1,40 +1,34 @@
 /*
  * once.h
- *	  Turns of jobs, from SQL arguments.
+ *	  What SQL does with jobs: zk_once() and zk_run_once() give a turn to one
+ *	  transaction among all servers.
  */
 #ifndef ZKL_RECIPES_ONCE_H
 #define ZKL_RECIPES_ONCE_H
 
-#include "fmgr.h"
 #include "recipes/job.h"
 
-/*
- * Which turn the arguments with these numbers mean: that of a period, with its time zone,
- * or of a run key.  Error 22004 if there is neither, 22023 if there are both.
- */
-extern void zkl_once_read_id(FunctionCallInfo fcinfo, int period, int zone, int key,
-							 ZklTurnId *id);
-
-/* The job of that name, of which a call takes turns: its lock */
-extern ZklTarget zkl_once_job(const text *name);
-
-/* The guarantee of that name, "at_most_once" or "at_least_once"; else error 22023 */
-extern bool zkl_once_is_at_least(const text *guarantee);
+/* ---- jobs: all jobs of zk_once() that have a history ---- */
 
 /*
- * Waits for the job's lock, and takes the turn for the transaction; in the period of
- * called_ms, when the caller was called, by zkl_job_time(), or of now (0).  False: it
- * was used up.  Error 0A000 if the transaction has another turn of the job.
+ * Calls fn for each job that has a history, in no order; "name" is the job's, in UTF-8.
+ * What fn allocates is soon gone.  Waits for ZooKeeper, two reads for each job, many
+ * at a time; error 08006 if it does not answer.
  */
-extern bool zkl_once_take(const ZklTarget *job, const ZklTurnId *id, bool at_least_once,
-						  int64 called_ms);
+extern void zkl_jobs_each(void (*fn) (void *arg, const char *name,
+									  const ZklJobRecord *record), void *arg);
 
 /*
- * Takes the turn for a session that has the job's lock, in the period of called_ms.  It
- * has the turn until that lock ends, or the turn is used up or passed on: see job.h.
- * False: it was used up.
+ * Error 53400 if that role may make no other history: it has ZKL_JOBS_PER_ROLE.
+ * Superusers may make more.  Waits for ZooKeeper.
  */
-extern bool zkl_once_take_for_session(const ZklTarget *job, const ZklTurnId *id,
-									  bool at_least_once, int64 called_ms);
+#define ZKL_JOBS_PER_ROLE	1000
+
+/*
+ * Deletes the histories that are readable, belong to that role (NULL: to any), and
+ * were written so many ms ago, by ZooKeeper's clock, or earlier; but none of a job
+ * that a transaction has a turn of, or waits for.  Returns how many.
+ */
+extern int64 zkl_jobs_purge(int64 unused_ms, const char *role);
 
 #endif							/* ZKL_RECIPES_ONCE_H */

@@ -1,32 +1,262 @@
 /*
  * semaphore.c
- *	  Acquiring and releasing permits of a semaphore.
+ *	  Semaphores: their permits, and what stands in ZooKeeper about one as a
+ *	  whole.
  *
  * Owns which slot is the guard's (the slot itself is acquire.c's, as of any request
- * under way), and the order of the steps: the guard, the maximum, the permits, and the
- * guard's end.  Run by backends.  Takes no locks but, through backend_slot.h, those of
- * slots; the guard is a distributed one, which is released whatever happens.
+ * under way), the order of the steps: the guard, the maximum, the permits, and the
+ * guard's end; and the record of the maximum, {"zklock":1,"max_leases":3}, which is
+ * the data of the semaphore's directory.  Run by backends.  Takes no locks but,
+ * through backend_slot.h, those of slots; the guard is a distributed one, which is
+ * released whatever happens.
+ */
+#include "postgres.h"
+
+#include "backend/backend_slot.h"
+#include "backend/commit.h"
+#include "backend/errand.h"
+#include "backend/hold.h"
+#include "backend/refusal.h"
+#include "miscadmin.h"
+#include "recipes/semaphore.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/gate.h"
+#include "znode/node_data.h"
+
+/* ---- maximum ---- */
+
+/*
+ * What stands in ZooKeeper about a semaphore as a whole: its maximum, and how many
+ * permits there are.
  *
+ * Must not know who holds what, nor how a permit is granted.
+ *
+ * A caller that finds no record writes one, and so does a caller with another
+ * maximum if no zklock server has a permit.  Both do so under the guard.  If the
+ * guard is lost meanwhile, the version of the data tells whether another caller
+ * was faster.
+ */
+
+#define RECORD_FORMAT		"{\"zklock\":1,\"max_leases\":%d}"
+#define RECORD_ROOM			256
+#define FIRST_ROOM			((Size) 8192)	/* for names */
+
+/* Permits that this server has released, but perhaps not yet in ZooKeeper */
+static int
+count_released(const ZklTarget *permits)
+{
+	ZklSlot		slot;
+	int			slotno;
+	int			n = 0;
+
+	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
+	{
+		if (zkl_slot_peek(slotno) != ZKL_SLOT_RELEASED)
+			continue;
+		zkl_slot_copy(slotno, &slot);
+		n += slot.s_request.kind == ZKL_KIND_LOCK &&
+			slot.s_request.dialect == permits->dialect &&
+			strcmp(slot.s_request.path, permits->path) == 0;
+	}
+	return n;
+}
+
+static ZklErrand *
+list_permits(const ZklTarget *permits, bool surely, const ZklDeadlines *at, Size room)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, permits, NULL, room);
+
+	errand->sync = surely;
+	if (zkl_errand_run_within(errand, permits, at) != ZKL_RC_OK &&
+		errand->answer.rc != ZKL_RC_NONODE)
+		zkl_refusal_raise_failed(permits->name, ZKL_ERROR_ZOOKEEPER, errand->answer.rc);
+	return errand;
+}
+
+/*
+ * How many permits any client holds or awaits, as far as this server has seen.
+ * surely: as of now, and without the permits that this server is releasing; so
+ * there are at least as many.
+ */
+static int64
+maximum_count(const ZklTarget *permits, bool surely, const ZklDeadlines *at)
+{
+	int			released = surely ? count_released(permits) : 0;
+	ZklErrand  *errand = list_permits(permits, surely, at, 0);
+	int64		n = errand->answer.rc == ZKL_RC_OK ? errand->answer.nchildren : 0;
+
+	zkl_errand_free(errand);
+	return n - released;
+}
+
+/* How many of the names that errand has listed are zklock's */
+static int
+count_ours(const ZklErrand *errand)
+{
+	const char *name = NULL;
+	int			n = 0;
+
+	while ((name = zkl_errand_next(errand, name)) != NULL)
+	{
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid;
+
+		n += zkl_znode_parse(ZKL_DIALECT_PERMIT, name, &mode, &seq, &has_uuid,
+							 &uuid) &&
+			has_uuid && zkl_uuid_is_zklock(&uuid);
+	}
+	return n;
+}
+
+/*
+ * Whether a zklock server has a permit, and so relies on the record.  Other
+ * clients do not count: they know nothing of it, and if one of them were always
+ * there, the maximum could never be changed.
+ */
+static bool
+is_relied_on(const ZklTarget *permits, bool surely, const ZklDeadlines *at)
+{
+	int			released = surely ? count_released(permits) : 0;
+	Size		room = FIRST_ROOM;
+	ZklErrand  *errand;
+	int			n;
+
+	while ((errand = list_permits(permits, surely, at, room))->answer.size > room)
+	{
+		room = 2 * errand->answer.size;
+		zkl_errand_free(errand);
+	}
+	n = errand->answer.rc == ZKL_RC_OK ? count_ours(errand) : 0;
+	zkl_errand_free(errand);
+	return n > released;
+}
+
+static bool
+read_record_member(ZklJsonReader *r, const char *key, void *max)
+{
+	return strcmp(key, "max_leases") == 0 ?
+		zkl_json_integer(r, 1, PG_INT32_MAX, max) : zkl_json_skip_value(r);
+}
+
+int
+zkl_maximum_parse(const char *data, Size size)
+{
+	int64_t		max = 0;
+
+	return zkl_json_object(data, size, read_record_member, &max) ? (int) max : 0;
+}
+
+/*
+ * What errand, a GET of the semaphore's directory, finds; empty: nothing.  at
+ * may be NULL.
+ */
+static int
+read_record(ZklErrand *errand, const ZklTarget *directory,
+			const ZklDeadlines *at, bool *empty)
+{
+	int32		rc;
+
+	errand->kind = ZKL_ERRAND_GET;
+	errand->length = 0;
+	errand->version = -1;
+	rc = at != NULL ? zkl_errand_run_within(errand, directory, at) :
+		zkl_errand_run(errand, directory);
+	if (rc == ZKL_RC_NONODE)
+	{
+		*empty = true;
+		return 0;
+	}
+	if (rc != ZKL_RC_OK)
+		zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, rc);
+	*empty = errand->answer.size == 0;
+	return errand->answer.size <= RECORD_ROOM ?
+		zkl_maximum_parse(errand->answer.bytes, errand->answer.size) : 0;
+}
+
+int
+zkl_maximum_recorded(const ZklTarget *directory)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, directory, NULL,
+										 RECORD_ROOM);
+	bool		empty;
+	int			max = read_record(errand, directory, NULL, &empty);
+
+	zkl_errand_free(errand);
+	return max;
+}
+
+/*
+ * Under the guard.  False: somebody else wrote it just now, or it is not known
+ * whether it was written.
+ */
+static bool
+write_record(const ZklTarget *directory, int max, ZklErrand *errand,
+			 const ZklDeadlines *at)
+{
+	errand->kind = ZKL_ERRAND_SET;
+	errand->version = errand->answer.stat.version;
+	errand->length = (uint32) snprintf(errand->data, sizeof(errand->data),
+									   RECORD_FORMAT, max);
+	switch (zkl_errand_run_within(errand, directory, at))
+	{
+		case ZKL_RC_OK:
+		case ZKL_RC_NONODE:		/* then the guard is gone, too */
+			return true;
+		case ZKL_RC_BADVERSION:
+		case ZKL_RC_UNKNOWN:
+			return false;
+		default:
+			zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, errand->answer.rc);
+	}
+	return false;
+}
+
+/*
+ * Ensures that all zklock servers have the same maximum: error 22023 if another
+ * one is recorded and a zklock server has a permit.  Under the guard, records
+ * the maximum if need be.  If the directory holds data of another client, leaves
+ * it alone and compares nothing.
+ */
+static void
+maximum_settle(const ZklTarget *directory, const ZklTarget *permits,
+			   int max, bool guarded, const ZklDeadlines *at)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, directory, NULL,
+										 RECORD_ROOM);
+
+	for (;;)
+	{
+		bool		empty;
+		int			recorded = read_record(errand, directory, at, &empty);
+
+		if (recorded == max || (recorded == 0 && !empty))
+			break;
+		if (recorded != 0 && is_relied_on(permits, !guarded, at))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("semaphore \"%s\" has a different maximum",
+							directory->name),
+					 errdetail("Its maximum is %d permits, but this call specifies %d.",
+							   recorded, max),
+					 errhint("The maximum can be changed while no zklock server holds a permit or waits for one.")));
+		if (!guarded || write_record(directory, max, errand, at))
+			break;
+	}
+	zkl_errand_free(errand);
+}
+
+/* ---- semaphore: acquiring and releasing permits of a semaphore ---- */
+
+/*
  * Must not know how a permit is granted, nor when a hold ends.
  *
  * If the guard is lost, with the ZooKeeper session, say, another client may have
  * made permits meanwhile.  Then the permits requested under it are abandoned,
  * and everything begins again.
  */
-#include "postgres.h"
-
-#include "backend/acquire.h"
-#include "backend/backend_slot.h"
-#include "backend/commit.h"
-#include "backend/hold.h"
-#include "backend/target.h"
-#include "backend/wait.h"
-#include "miscadmin.h"
-#include "recipes/maximum.h"
-#include "recipes/semaphore.h"
-#include "shared/boottime.h"
-#include "shared/gate.h"
-#include "shared/slot.h"
 
 /* ---- the guard, and the requests under it ---- */
 
@@ -274,7 +504,7 @@ refuse_self_deadlock(const Semaphore *s)
 static bool
 is_surely_full(const Semaphore *s)
 {
-	bool		full = zkl_maximum_count(&s->permits, true, &s->at) >
+	bool		full = maximum_count(&s->permits, true, &s->at) >
 	s->call->max - s->call->permits;
 	uint32		generation;
 	int64		deadline;
@@ -365,8 +595,8 @@ get_permits_guarded(Semaphore *s, ZklGrant *grants)
 	{
 		if (enter_guard(s))
 		{
-			zkl_maximum_settle(&s->directory, &s->permits, s->call->max, true,
-							   &s->at);
+			maximum_settle(&s->directory, &s->permits, s->call->max, true,
+						   &s->at);
 			fill_in_request(s, &s->permits, &request);
 			answer = get_permits(&request, s->call->permits, grants);
 		}
@@ -451,7 +681,7 @@ zkl_semaphore_acquire(const ZklSemaphoreRequest *call, int64 *token)
 						call->timeout_ms);
 	refuse_self_deadlock(&s);
 	if (call->timeout_ms == 0)
-		zkl_maximum_settle(&s.directory, &s.permits, call->max, false, &s.at);
+		maximum_settle(&s.directory, &s.permits, call->max, false, &s.at);
 	return acquire_permits(&s, token);
 }
 

@@ -1,7 +1,7 @@
 /*
  * semaphore.h
- *	  Semaphores: several permits of one name, in the layout of Curator's
- *	  InterProcessSemaphoreV2.
+ *	  Semaphores: their permits, and what stands in ZooKeeper about one as a
+ *	  whole.
  *
  * Curator calls a permit a lease.  Below the semaphore's directory, "leases" has
  * a znode for each permit, and "locks" is a mutex, the guard: a client that
@@ -15,7 +15,31 @@
 
 #include "backend/acquire.h"
 #include "backend/target.h"
+#include "backend/wait.h"
 #include "shared/slot.h"
+
+/* ---- maximum ---- */
+
+/*
+ * The maximum of a semaphore, which all zklock servers share, and how many permits
+ * there are.
+ *
+ * All raise an error if ZooKeeper refuses an answer or cannot be reached in
+ * time: by the deadlines of the call, if given.
+ */
+
+/* The maximum that such data of the semaphore's directory records; 0: none. */
+extern int	zkl_maximum_parse(const char *data, Size size);
+
+/* The maximum recorded in the semaphore's directory; 0: none is. */
+extern int	zkl_maximum_recorded(const ZklTarget *directory);
+
+/* ---- semaphore ---- */
+
+/*
+ * Semaphores: several permits of one name, in the layout of Curator's
+ * InterProcessSemaphoreV2.
+ */
 
 typedef struct ZklSemaphoreRequest
 {

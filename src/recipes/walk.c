@@ -20,7 +20,7 @@
 
 #include "backend/errand.h"
 #include "miscadmin.h"
-#include "recipes/maximum.h"
+#include "recipes/semaphore.h"
 #include "recipes/walk.h"
 #include "utils/memutils.h"
 #include "znode/zkapi.h"
@@ -35,7 +35,7 @@ typedef enum
 	KAZOO_LEASE = ZKL_DIALECTS,
 	DIRECTORY,
 	HIDDEN
-} Sort;
+} ChildSort;
 
 typedef struct
 {
