@@ -1,27 +1,27 @@
 /*
  * healthcheck.c
- *	  The set-returning function zk_healthcheck(): what an operator would look at,
- *	  and whether it is well.
+ *	  The set-returning function zk_healthcheck(): what an operator would look
+ *	  at, and whether it is well.
  *
- * Owns what counts as healthy.  Run by backends.  Takes no locks.
- *
- * Must not know how any of it comes about.
- *
- * A check whose result cannot be known now is NULL.  No detail shows credentials, and
- * hosts only to those who may see them.
+ * Owns what counts as healthy, and the processes that look at hosts.  Run by
+ * backends.  Takes no locks.
  */
 #include "postgres.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/timex.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "backend/admission.h"
 #include "backend/refusal.h"
 #include "backend/target.h"
-#include "functions/checkrow.h"
-#include "functions/clockrate.h"
 #include "functions/fleetcheck.h"
-#include "functions/hostcheck.h"
-#include "functions/peercheck.h"
 #include "functions/row.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "nodes/value.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
@@ -31,9 +31,247 @@
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
+#include "storage/fd.h"
 #include "storage/procarray.h"
 #include "utils/timestamp.h"
+#include "wire/look_answer.h"
 #include "wire/version.h"
+
+typedef struct ZklHostCheck ZklHostCheck;
+
+/* ---- clockrate: how much the system corrects the rate of its clock ---- */
+
+/*
+ * NTP daemons correct it by the length of a tick, and by a frequency for what is
+ * less than that.  A large correction means that the hardware's clock, which
+ * leases are measured by, has a wrong rate, or that the daemon slews the clock to
+ * make up for a wrong time.  That misleads programs on this machine that do not
+ * read the hardware's clock, such as a ZooKeeper server.
+ */
+
+/* In millionths; false, with errno: the system does not tell. */
+static bool
+clockrate_read(double *ppm)
+{
+	struct timex state;
+	double		nominal = 1000000.0 / (double) sysconf(_SC_CLK_TCK);
+
+	memset(&state, 0, sizeof(state));
+	if (adjtimex(&state) < 0)
+		return false;
+	*ppm = ((double) state.tick - nominal) * 1000000.0 / nominal +
+		(double) state.freq / 65536.0;
+	return true;
+}
+
+/* ---- hostcheck ---- */
+
+/*
+ * Which of the ZooKeeper servers in "zklock.connect_string" are there.
+ *
+ * Must not know how a connection is made, nor which host this server is connected to.
+ *
+ * A backend cannot ask for a name without waiting for the answer, which may take long
+ * and cannot be cancelled.  So a zklock_session does that for each host (session/host_look.c),
+ * and is ended when its time is over.
+ */
+
+#define MOST_MS		2000		/* for a host's answer */
+#define OUTAGE_MS	500			/* the same without a connection */
+#define POLL_MS		100			/* between looks for a cancel */
+
+typedef struct
+{
+	char	   *name;
+	pid_t		pid;			/* 0: none was started */
+	int			link;			/* -1: it has ended */
+	StringInfoData said;
+} Host;
+
+struct ZklHostCheck
+{
+	int64		begun;			/* in µs of boottime.h */
+	int			n;
+	Host	   *hosts;
+};
+
+static void
+start_look(Host *host)
+{
+	char	   *arguments[] = {host->name,
+	zkl_settings_tls().mode == ZKL_TLS_OFF ? ZKL_LOOK_PLAIN : ZKL_LOOK_TLS, NULL};
+	int			fds[2];
+	int			rc;
+
+	ReserveExternalFD();
+	host->link = -1;
+	initStringInfo(&host->said);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+		rc = errno;
+	else
+	{
+		rc = zkl_program_spawn(arguments, fds[1], ZKL_LOOK_FD, &host->pid);
+		close(fds[1]);
+		host->link = fds[0];
+	}
+	if (rc != 0)
+	{
+		host->pid = 0;
+		appendStringInfo(&host->said, "%czklock_session could not be started: %s",
+						 ZKL_LOOK_BAD, strerror(rc));
+	}
+}
+
+/* For the present setting */
+static ZklHostCheck *
+hostcheck_make(void)
+{
+	ZklHostCheck *check = palloc0(sizeof(ZklHostCheck));
+
+	while (zkl_hosts_nth(zkl_connect_string, check->n) != NULL)
+		check->n++;
+	check->hosts = palloc0((check->n + 1) * sizeof(Host));
+	for (int i = 0; i < check->n; i++)
+		check->hosts[i].name = zkl_hosts_nth(zkl_connect_string, i);
+	return check;
+}
+
+/*
+ * Begins to look at all of them at once.  To be ended, also if there is an error in
+ * between or here.
+ */
+static void
+hostcheck_begin(ZklHostCheck *check)
+{
+	check->begun = zkl_boottime_us();
+	for (int i = 0; i < check->n; i++)
+		start_look(&check->hosts[i]);
+}
+
+static void
+close_link(Host *host)
+{
+	if (host->link >= 0)
+		close(host->link);
+	host->link = -1;
+}
+
+static void
+listen_to(Host *host)
+{
+	char		bytes[512];
+	ssize_t		n = recv(host->link, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (n > 0)
+		appendBinaryStringInfo(&host->said, bytes, (int) n);
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		close_link(host);
+}
+
+/* False: all have ended, or their time is over. */
+static bool
+listen_to_all(ZklHostCheck *check, int64 most_ms)
+{
+	int64		left_ms = most_ms - (zkl_boottime_us() - check->begun) / 1000;
+	struct pollfd *fds = palloc0((check->n + 1) * sizeof(struct pollfd));
+	int			open = 0;
+
+	for (int i = 0; i < check->n; i++)
+	{
+		fds[i].fd = check->hosts[i].link;
+		fds[i].events = POLLIN;
+		open += fds[i].fd >= 0;
+	}
+	if (open > 0)
+		(void) poll(fds, (nfds_t) check->n, (int) Max(Min(left_ms, POLL_MS), 0));
+	for (int i = 0; i < check->n; i++)
+	{
+		if (fds[i].fd >= 0 && fds[i].revents != 0)
+			listen_to(&check->hosts[i]);
+	}
+	pfree(fds);
+	return open > 0 && left_ms > 0;
+}
+
+/* What is wrong, or NULL */
+static const char *
+fault_of(const Host *host)
+{
+	const char *bad = strchr(host->said.data, ZKL_LOOK_BAD);
+
+	if (bad != NULL)
+		return bad + 1;
+	if (strchr(host->said.data, ZKL_LOOK_GOOD) != NULL)
+		return NULL;
+	if (strchr(host->said.data, ZKL_LOOK_ACCEPTED) != NULL)
+		return psprintf("\"%s\" accepts connections, and does not answer", host->name);
+	if (strchr(host->said.data, ZKL_LOOK_RESOLVED) != NULL)
+		return psprintf("\"%s\" does not accept connections", host->name);
+	if (strchr(host->said.data, ZKL_LOOK_STARTED) != NULL)
+		return psprintf("\"%s\" was not resolved in time", host->name);
+	return psprintf("zklock_session did not start in time to look at \"%s\"", host->name);
+}
+
+/*
+ * Waits until all have answered, or their time is over, which is short in an outage: then
+ * nothing is to be waited for.  Returns whether all are there, and a detail.
+ *
+ * The names of hosts are for those who may see them.
+ */
+static bool
+hostcheck_finish(ZklHostCheck *check, bool connected, char **detail)
+{
+	StringInfoData buf;
+	int			missing = 0;
+
+	while (listen_to_all(check, connected ? MOST_MS : OUTAGE_MS))
+		CHECK_FOR_INTERRUPTS();
+	initStringInfo(&buf);
+	for (int i = 0; i < check->n; i++)
+	{
+		const char *fault = fault_of(&check->hosts[i]);
+
+		if (fault == NULL)
+			continue;
+		appendStringInfo(&buf, "%s%s", missing > 0 ? "; " : "  ", fault);
+		missing++;
+	}
+	if (missing > 0)
+		appendStringInfoChar(&buf, '.');
+	*detail = psprintf("Servers in \"zklock.connect_string\": %d, without an answer: %d.%s",
+					   check->n, missing, zkl_refusal_may_see_hosts() ?
+					   zkl_text_to_display(buf.data, buf.len) : "");
+	if (!connected)
+		*detail = psprintf("%s  In an outage of ZooKeeper this is not judged.", *detail);
+	return missing == 0;
+}
+
+static void
+hostcheck_end(ZklHostCheck *check)
+{
+	for (int i = 0; i < check->n; i++)
+	{
+		Host	   *host = &check->hosts[i];
+
+		close_link(host);
+		ReleaseExternalFD();
+		if (host->pid == 0)
+			continue;
+		kill(host->pid, SIGKILL);
+		while (waitpid(host->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		host->pid = 0;
+	}
+}
+
+/* ---- healthcheck ---- */
+
+/*
+ * Must not know how any of it comes about.
+ *
+ * A check whose result cannot be known now is NULL.  No detail shows credentials, and
+ * hosts only to those who may see them.
+ */
 
 #define MOST_SLOTS		0.8		/* of all */
 #define LEAST_DAYS		30		/* of a certificate */
@@ -267,7 +505,7 @@ static void
 check_clock_rate(FunctionCallInfo fcinfo)
 {
 	double		ppm = 0;
-	bool		known = zkl_clockrate_read(&ppm);
+	bool		known = clockrate_read(&ppm);
 	bool		ok = ppm <= MOST_CLOCK_PPM && ppm >= -MOST_CLOCK_PPM;
 
 	zkl_checkrow_put(fcinfo, "clock rate", known, ok,
@@ -333,7 +571,7 @@ check_all(FunctionCallInfo fcinfo, ZklHostCheck *hosts)
 	count_used_slots(&used, &held);
 	check_session(fcinfo, &status, silence, held);
 	check_settings(fcinfo, &status);
-	ok = zkl_hostcheck_finish(hosts, silence == NULL, &detail);
+	ok = hostcheck_finish(hosts, silence == NULL, &detail);
 	zkl_checkrow_put(fcinfo, "hosts", silence == NULL, ok, detail);
 	check_version(fcinfo, &status);
 	judge_tls(fcinfo, &status);
@@ -356,15 +594,15 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 
 	zkl_gate_check_worker();
 	InitMaterializedSRF(fcinfo, 0);
-	hosts = zkl_hostcheck_make();
+	hosts = hostcheck_make();
 	PG_TRY();
 	{
-		zkl_hostcheck_begin(hosts);
+		hostcheck_begin(hosts);
 		check_all(fcinfo, hosts);
 	}
 	PG_FINALLY();
 	{
-		zkl_hostcheck_end(hosts);
+		hostcheck_end(hosts);
 	}
 	PG_END_TRY();
 	return (Datum) 0;

@@ -1,7 +1,7 @@
 /*
  * row.c
- *	  Rows of set-returning functions, a column at a time; and how requests are
- *	  shown in them.
+ *	  Rows of set-returning functions, a column at a time; and how requests and
+ *	  checks are shown in them.
  *
  * Owns the names of modes and states.  Run by backends, on copies of slots.  Takes
  * no locks.  Must not know which function a row is for.
@@ -12,6 +12,7 @@
 #include "backend/target.h"
 #include "catalog/pg_authid.h"
 #include "functions/row.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/gate.h"
@@ -282,4 +283,47 @@ zkl_row_slot_is_visible(const ZklSlot *slot)
 	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
 		(slot->s_state != ZKL_SLOT_CACHED &&
 		 has_privs_of_role(GetUserId(), slot->s_request.roleid));
+}
+
+/* ---- checkrow: a row of zk_healthcheck() ---- */
+
+/*
+ * It must not know what is checked.
+ */
+
+#define MOST_NAMES		5		/* that one sentence has */
+
+void
+zkl_checkrow_put(FunctionCallInfo fcinfo, const char *check, bool known, bool ok,
+				 const char *detail)
+{
+	ZklRow		row = {0};
+
+	zkl_row_text(&row, check);
+	row.hidden = !known;
+	zkl_row_bool(&row, ok);
+	row.hidden = false;
+	zkl_row_text(&row, detail);
+
+	zkl_row_put(fcinfo, &row);
+}
+
+char *
+zkl_checkrow_names(List *names)
+{
+	StringInfoData buf;
+	ListCell   *cell;
+	int			n = 0;
+
+	initStringInfo(&buf);
+	foreach(cell, names)
+	{
+		if (n++ == MOST_NAMES)
+			break;
+		appendStringInfo(&buf, "%s\"%s\"", n > 1 ? ", " : "",
+						 (const char *) lfirst(cell));
+	}
+	if (n > MOST_NAMES)
+		appendStringInfo(&buf, " and %d more", list_length(names) - MOST_NAMES);
+	return buf.data;
 }

@@ -1,10 +1,13 @@
 /*
  * row.h
- *	  Rows of set-returning functions, a column at a time.
+ *	  Rows of set-returning functions, a column at a time; and how requests and
+ *	  checks are shown in them.
  */
 #ifndef ZKL_FUNCTIONS_ROW_H
 #define ZKL_FUNCTIONS_ROW_H
 
+#include "fmgr.h"
+#include "nodes/pg_list.h"
 #include "shared/compat.h"
 #include "shared/slot.h"
 
@@ -83,5 +86,14 @@ extern const char *zkl_row_slot_state(const ZklSlot *slot);
  * session's.
  */
 extern bool zkl_row_slot_is_visible(const ZklSlot *slot);
+
+/* ---- checkrow: a row of zk_healthcheck() ---- */
+
+/* "known": whether it can be told now; else "ok" does not count. */
+extern void zkl_checkrow_put(FunctionCallInfo fcinfo, const char *check, bool known,
+							 bool ok, const char *detail);
+
+/* Some of these strings, each in quotes, and how many more there are; palloc'd */
+extern char *zkl_checkrow_names(List *names);
 
 #endif							/* ZKL_FUNCTIONS_ROW_H */
