@@ -81,7 +81,7 @@ typedef enum ZklSlotKind
 	ZKL_KIND_AHEAD,				/* as DUMP, of what is ahead of the request
 								 * "about": see worker/answers.c */
 	ZKL_KIND_RENEWAL,			/* of the reservation in the slot "about": see
-								 * worker/renewals.c */
+								 * worker/answers.c */
 	ZKL_KIND_RECONNECT			/* zk_reconnect(): s_dsm says where to answer */
 } ZklSlotKind;
 

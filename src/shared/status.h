@@ -141,7 +141,7 @@ typedef struct ZklStatus
 											 * denied access; empty: none */
 	uint32		fleet_generation;	/* the last one in which it was decided
 									 * whether there is a clone */
-	bool		clone;			/* there is: see worker/fleet_entry.c */
+	bool		clone;			/* there is: see worker/identity.c */
 	TimestampTz connected_since;	/* counts in ZKL_STATE_CONNECTED only */
 	int64		away_since;		/* ms of boottime.h: no connection since then;
 								 * 0: there is one */

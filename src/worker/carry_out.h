@@ -20,7 +20,7 @@ extern void zkl_carry_out_actions(void);
 
 /*
  * On the link, the upper bits of a tag say what kind of operation it was, so
- * that from_link.c can read the answer without knowing the operation.
+ * that events.c can read the answer without knowing the operation.
  */
 #define ZKL_TAG_BITS	56
 #define ZKL_TAG_MASK	((UINT64CONST(1) << ZKL_TAG_BITS) - 1)

@@ -1,23 +1,22 @@
 /*
  * link.h
- *	  The worker's end of the link: starts the session process, exchanges frames
- *	  with it, and makes sure that it is gone.  Worker only.
+ *	  The session process: how it is started, and the worker's end of the link to
+ *	  it.
  *
  * There is at most one session process at a time.
  */
 #ifndef ZKL_WORKER_LINK_H
 #define ZKL_WORKER_LINK_H
 
+#include "shared/status.h"
 #include "wire/wire.h"
+#include "worker/connect_settings.h"
 
 /*
  * Starts the program.  Returns 0, our end of the link to it, and the
  * pid; or an errno.
  */
 extern int	zkl_link_spawn_program(int *link, pid_t *pid);
-
-/* Starts a session process.  Returns its pid, or 0 with errno set. */
-extern int	zkl_link_spawn(void);
 
 /* Kills it, waits for its end, and drops all frames on the link. */
 extern void zkl_link_kill(void);
@@ -65,5 +64,33 @@ extern bool zkl_link_may_read(ZklLinkGuest guest);
 
 /* Waits for the latch, the link or the time, in ms (-1: no limit). */
 extern void zkl_link_wait(long timeout_ms);
+
+/* ---- launch ---- */
+
+/*
+ * Starts a session process, and tells it to what to connect, as whom, and whom to
+ * trust.  Worker only.
+ */
+
+/* What a CONNECTED frame says of TLS */
+extern void zkl_launch_get_tls(ZklWireReader *body, ZklTlsStatus *tls);
+
+/*
+ * Starts a process for the connection of this number, to the next host, which goes
+ * to host[ZKL_MAX_HOST], as the requested session timeout goes to asked_ms.  False:
+ * that failed, and the reason is noted.
+ */
+extern bool zkl_launch_begin(uint32 connection,
+							 const ZklConnectSettings *settings, char *host,
+							 int *asked_ms);
+
+/*
+ * Writes START, which attaches this server's session or begins a new one.  Returns the
+ * session timeout that it requests.
+ */
+extern int	zkl_launch_put_start(ZklWireBuffer *out, uint32 connection,
+								 const char *host,
+								 const ZklConnectSettings *settings,
+								 bool attach);
 
 #endif							/* ZKL_WORKER_LINK_H */

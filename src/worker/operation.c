@@ -1,20 +1,134 @@
 /*
  * operation.c
- *	  The frame for the worker's own operations on ZooKeeper, apart from locks.
+ *	  The frame for the worker's own operations on ZooKeeper, apart from locks,
+ *	  and the DSM segments that they fill.
  *
- * Owns the tasks, the operations sent for them, and the pace of retries.  Runs
- * in the worker only; takes no locks.  It must not know what a task is for.
- *
- * Each operation gets a number of its own, which is its tag on the link.
+ * Owns the tasks, the operations sent for them, and the pace of retries.  Runs in
+ * the worker only; takes no locks but those of PostgreSQL's dsm.c, and the slots'
+ * mutexes through worker_slot.h.  It must not know what a task is for, nor what a
+ * segment holds.
  */
 #include "postgres.h"
 
 #include "shared/boottime.h"
 #include "shared/control.h"
+#include "storage/lwlock.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "worker/operation.h"
 #include "worker/supervisor.h"
+#include "worker/worker_slot.h"
+
+/* ---- segment: the DSM segments of backends, as the worker uses them ---- */
+
+/*
+ * A segment is attached only while it is written or read.  Takes the locks of
+ * PostgreSQL's dsm.c, and the slots' mutexes through worker_slot.h.  It must not
+ * know what the segments hold.
+ *
+ * The worker has no resource owner that would clean up after an error.
+ * dsm_attach() takes a reference before it maps the segment.  If the mapping
+ * fails, this file gives the reference back: otherwise the segment would stay
+ * until the server stops, and the worker could never attach it again.
+ */
+
+dsm_segment *
+zkl_segment_attach(dsm_handle handle)
+{
+	MemoryContext old = CurrentMemoryContext;
+	dsm_segment *volatile segment = NULL;
+
+	PG_TRY();
+	{
+		segment = dsm_attach(handle);
+	}
+	PG_CATCH();
+	{
+		dsm_segment *half;
+
+		/* dsm.c raises some errors while it holds its lock. */
+		LWLockReleaseAll();
+		half = dsm_find_mapping(handle);
+		MemoryContextSwitchTo(old);
+		EmitErrorReport();
+		FlushErrorState();
+		if (half != NULL)
+			dsm_detach(half);
+	}
+	PG_END_TRY();
+	return segment;
+}
+
+bool
+zkl_segment_use(dsm_handle handle,
+				void (*fn) (void *address, Size size, void *arg), void *arg)
+{
+	dsm_segment *segment = zkl_segment_attach(handle);
+
+	if (segment == NULL)
+		return false;
+	fn(dsm_segment_address(segment), dsm_segment_map_length(segment), arg);
+	dsm_detach(segment);
+	return true;
+}
+
+typedef struct
+{
+	Size		(*write) (void *address, Size size, void *arg);
+	void	   *arg;
+	Size		needed;
+	Size		size;			/* of the segment */
+} SegmentAnswer;
+
+static void
+write_answer(void *address, Size size, void *arg)
+{
+	SegmentAnswer *answer = arg;
+
+	answer->needed = answer->write(address, size, answer->arg);
+	answer->size = size;
+}
+
+void
+zkl_segment_answer(int slotno, dsm_handle handle,
+				   Size (*write) (void *address, Size size, void *arg),
+				   void *arg)
+{
+	SegmentAnswer answer = {write, arg, 0, 0};
+
+	if (!zkl_segment_use(handle, write_answer, &answer))
+		zkl_worker_slot_fail(slotno, ZKL_ERROR_SEGMENT, 0);
+	else if (answer.needed > answer.size)
+		zkl_worker_slot_too_large(slotno, answer.needed);
+	else
+		zkl_worker_slot_grant(slotno, 0, false);
+}
+
+void
+zkl_segment_unpin(dsm_handle handle)
+{
+	MemoryContext old = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		dsm_unpin_segment(handle);
+	}
+	PG_CATCH();
+	{
+		LWLockReleaseAll();
+		MemoryContextSwitchTo(old);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+}
+
+/* ---- operation ---- */
+
+/*
+ * The frame for the worker's own operations on ZooKeeper, apart from locks.
+ *
+ * Each operation gets a number of its own, which is its tag on the link.
+ */
 
 /* Tags of operations have this bit, which the core's do not. */
 #define OPERATION_TAG	(UINT64CONST(1) << 55)

@@ -1,7 +1,7 @@
 /*
  * operation.h
- *	  The frame for the worker's own operations on ZooKeeper, apart from locks.
- *	  Worker only.
+ *	  The frame for the worker's own operations on ZooKeeper, apart from locks,
+ *	  and the DSM segments that they fill.
  *
  * A task is the work for one slot (an errand, a zk_dump() or an epilogue), or the
  * worker's own.  Its owner is one file, which says in a
@@ -25,7 +25,48 @@
 #include "lib/ilist.h"
 #include "shared/errand_layout.h"
 #include "shared/slot.h"
+#include "storage/dsm.h"
 #include "wire/wire.h"
+
+/* ---- segment ---- */
+
+/* The DSM segments of backends, as the worker uses them.  Worker only. */
+
+/*
+ * Attaches a segment, for the caller to detach.  NULL: it is gone with its backend,
+ * or cannot be attached, which is logged.
+ */
+extern dsm_segment *zkl_segment_attach(dsm_handle handle);
+
+/*
+ * Attaches a segment, calls fn, which must not throw, and detaches the segment.
+ * False: it cannot be attached.
+ */
+extern bool zkl_segment_use(dsm_handle handle,
+							void (*fn) (void *address, Size size, void *arg),
+							void *arg);
+
+/*
+ * Answers a slot: "write" puts the answer into the backend's segment, or as much
+ * of it as fits, and returns the bytes that it takes.
+ */
+extern void zkl_segment_answer(int slotno, dsm_handle handle,
+							   Size (*write) (void *address, Size size,
+											  void *arg),
+							   void *arg);
+
+/*
+ * Unpins a segment.  A missing segment was already unpinned by an earlier
+ * worker.
+ */
+extern void zkl_segment_unpin(dsm_handle handle);
+
+/* ---- operation ---- */
+
+/*
+ * The frame for the worker's own operations on ZooKeeper, apart from locks.  Worker
+ * only.
+ */
 
 /* An owner's struct begins with a ZklTask, which the frame changes. */
 typedef struct ZklTask

@@ -1,13 +1,34 @@
 /*
  * peers.h
  *	  Messages between this server's worker and those of other servers, by UDP.
- *	  Worker only.
  */
 #ifndef ZKL_WORKER_PEERS_H
 #define ZKL_WORKER_PEERS_H
 
 #include "core/manager.h"
+#include "shared/settings.h"
 #include "wire/peer.h"
+
+/* ---- peer_lookup ---- */
+
+/*
+ * Where the workers of other servers hear, by their ZooKeeper sessions.  Worker
+ * only.
+ */
+
+typedef enum ZklPeerLookup
+{
+	ZKL_PEER_KNOWN,
+	ZKL_PEER_SOUGHT,			/* it is being read */
+	ZKL_PEER_UNKNOWN			/* the server tells none, or is gone */
+} ZklPeerLookup;
+
+/* ---- peers ---- */
+
+/*
+ * Messages between this server's worker and those of other servers, by UDP.  Worker
+ * only.
+ */
 
 extern void zkl_peers_begin(void);
 

@@ -2,21 +2,11 @@
  * supervisor.c
  *	  Keeps a session process running and connected to ZooKeeper.
  *
- * Owns the phase of the connection.  Runs in the worker only; takes no locks but
- * through identity.c.  It must not know locks: it tells the core when a connection
- * stands or breaks.  in_use.c has the settings, launch.c starts a process, liveness.c
- * tells whether it still answers.
- *
- * One session process is one connection to one host.  When the connection
- * breaks, the next process attaches the same ZooKeeper session by its id and
- * password, at once at first.  attempt.c says how long that may take, and when to
- * try again.
- *
- * If "zklock.session_timeout" is not the timeout that was requested for the present
- * session, that is replaced by a new one.  The negotiated timeout is not compared:
- * ZooKeeper may have other bounds, and would negotiate the same timeout again.  A
- * session is replaced only while the server is idle, so a busy server keeps its session
- * until a restart.
+ * Owns the phase of the connection, what was learned from attempts to connect, and
+ * the times of questions to the process and of its answers.  Runs in the worker
+ * only; takes no locks but through identity.c.  It must not know locks: it tells the
+ * core when a connection stands or breaks.  connect_settings.c has the settings,
+ * link.c the process.
  */
 #include "postgres.h"
 
@@ -28,20 +18,306 @@
 #include "shared/status.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
-#include "worker/attempt.h"
-#include "worker/closing.h"
-#include "worker/diagnosis.h"
-#include "worker/from_slots.h"
+#include "worker/connect_settings.h"
+#include "worker/events.h"
 #include "worker/identity.h"
-#include "worker/in_use.h"
-#include "worker/launch.h"
 #include "worker/link.h"
-#include "worker/liveness.h"
 #include "worker/peers.h"
+#include "worker/report.h"
 #include "worker/supervisor.h"
-#include "worker/tracefile.h"
-#include "worker/trial.h"
 #include "worker/worker.h"
+
+/* ---- attempt ---- */
+
+/*
+ * How long an attempt to connect may take, and when the next one begins.
+ *
+ * It must not know what an attempt does.
+ *
+ * A round is one attempt at each host.  In the first one a host gets T / (3 * hosts)
+ * to be resolved, as much to accept the connection, and twice that for TLS and the
+ * session: so dead hosts cost T/3 together, and hosts that accept and then say
+ * nothing 2T/3, which leaves the session a chance.  If one of these times was too
+ * short for a host, the next round gives all hosts twice as much.  A host that
+ * refuses at once says nothing about time.
+ *
+ * The start of the session process is no host's affair.  On a machine that starves
+ * it, the next process would have to start, too, at whatever host.  So it gets T/3,
+ * and if that was too short, the next one gets twice as much, even if that is all the
+ * time that the session has.
+ *
+ * While ZooKeeper may still have the session, no other step lasts longer than T/3,
+ * and no pause longer than T/30.  Later there is less hurry, but not none: an ensemble
+ * that was down remembers its sessions, and gives them T from its return.
+ */
+
+#define FIRST_PAUSE			100000	/* µs */
+#define LONGEST_PAUSE		5000000
+#define SHORTEST_STEP		100000	/* however many hosts there are */
+#define LONGEST_STEP		10000000
+
+/* A part of an attempt: its time doubles when it was too short. */
+typedef struct Part
+{
+	int			doublings;
+	bool		was_short;		/* in this round */
+} Part;
+
+static Part parts[ZKL_WIRE_STEP_ACCEPTED + 1];	/* behind that step */
+static ZklWireStep current = ZKL_WIRE_STEP_NONE;
+static int	failures = 0;		/* in this round */
+static int64 round_pause = 0;	/* behind the last round */
+static int64 parted_at = 0;
+
+static int64 attempt_step(ZklWireStep step, int64 now);
+static void liveness_heard(int64 now);
+static int64 patience(int64 now);
+
+static int64
+session_timeout(void)
+{
+	return (int64) zkl_status_timeout_ms() * 1000;
+}
+
+void
+zkl_attempt_start_anew(void)
+{
+	memset(parts, 0, sizeof(parts));
+	failures = 0;
+	round_pause = 0;
+}
+
+/* A connection has ended that was proved.  Its session can be saved for a while. */
+static void
+attempt_parted(int64 now)
+{
+	parted_at = now;
+}
+
+/* Whether ZooKeeper may still have this server's session, as far as the time tells */
+static bool
+attempt_may_save(int64 now)
+{
+	return zkl_control->ctl_status.session_id != 0 &&
+		now < parted_at + session_timeout();
+}
+
+/* What comes behind that step gets so long at first. */
+static int64
+first_time(ZklWireStep step)
+{
+	int			hosts = step == ZKL_WIRE_STEP_NONE ? 1 : zkl_hosts_count();
+	int64		share = session_timeout() / (3 * hosts);
+
+	share = Max(Min(share, LONGEST_STEP), SHORTEST_STEP);
+	return step == ZKL_WIRE_STEP_ACCEPTED ? 2 * share : share;
+}
+
+static int64
+time_behind(ZklWireStep step, int64 now)
+{
+	int64		longest = Max(session_timeout() / 3, SHORTEST_STEP);
+	int64		base = first_time(step);
+
+	if (step == ZKL_WIRE_STEP_NONE || !attempt_may_save(now))
+		longest = Max(longest, LONGEST_STEP);
+	for (int i = 0; i < parts[step].doublings && base < longest; i++)
+		base *= 2;
+	return Min(base, longest);
+}
+
+/*
+ * An attempt begins, or has a step behind it: until when it has time for the next
+ * one, the last of which is TLS and the session.
+ */
+static int64
+attempt_begin(int64 now)
+{
+	return attempt_step(ZKL_WIRE_STEP_NONE, now);
+}
+
+static int64
+attempt_step(ZklWireStep step, int64 now)
+{
+	current = step;
+	return now + time_behind(step, now);
+}
+
+/* The last step of the present attempt, or of the last one */
+static ZklWireStep
+attempt_last_step(void)
+{
+	return current;
+}
+
+/* How long a connection that is not proved yet may be silent */
+static int64
+attempt_patience(int64 now)
+{
+	return Max(session_timeout() / 3, time_behind(ZKL_WIRE_STEP_ACCEPTED, now));
+}
+
+/* The time for the attempt is over. */
+static void
+attempt_timed_out(void)
+{
+	parts[current].was_short = true;
+}
+
+static void
+end_part(Part *part)
+{
+	part->doublings += part->was_short ? 1 : 0;
+	part->was_short = false;
+}
+
+/*
+ * The attempt has failed, for whatever reason: when to begin the next one.
+ *
+ * Pauses within a round are short; those between rounds grow.
+ */
+static int64
+attempt_failed(int64 now)
+{
+	int64		timeout = session_timeout();
+	int64		longest = attempt_may_save(now) ? timeout / 30 :
+	Min(timeout / 6, LONGEST_PAUSE);
+
+	end_part(&parts[ZKL_WIRE_STEP_NONE]);
+	if (++failures < zkl_hosts_count())
+		return now + Min(FIRST_PAUSE, timeout / 30);
+	failures = 0;
+	for (int i = ZKL_WIRE_STEP_STARTED; i < (int) lengthof(parts); i++)
+		end_part(&parts[i]);
+	round_pause = round_pause == 0 ? FIRST_PAUSE : round_pause * 2;
+	round_pause = Min(round_pause, longest);
+	return now + round_pause;
+}
+
+/* ---- liveness ---- */
+
+/*
+ * Whether the session process and the ZooKeeper server still answer.
+ *
+ * It must not know the link: the supervisor sends the pings and ends the process.
+ */
+
+/* After so many requests, a session process is replaced; tests set it lower. */
+#ifndef ZKL_SESSION_REQUESTS
+#define ZKL_SESSION_REQUESTS	(UINT32_C(1) << 27)
+#endif
+
+static int64 heard_at = 0;		/* when the session process last spoke */
+static int64 pinged_at = 0;		/* 0: no ping is unanswered */
+static uint32 requests = 0;		/* to this process */
+static uint32 outstanding = 0;	/* operations not yet answered */
+static int64 quiet_since = 0;	/* A new process was started; it is connected.
+								 *
+								 * */
+static void
+liveness_begin(int64 now)
+{
+	liveness_heard(now);
+	requests = 0;
+	outstanding = 0;
+}
+
+static void
+liveness_connected(void)
+{
+	outstanding = 0;
+}
+
+/* It said something. */
+static void
+liveness_heard(int64 now)
+{
+	heard_at = now;
+	pinged_at = 0;
+}
+
+static void
+liveness_pinged(int64 now)
+{
+	pinged_at = now;
+}
+
+void
+zkl_liveness_sent(int64 now)
+{
+	requests++;
+	if (outstanding++ == 0)
+		quiet_since = now;
+}
+
+static void
+liveness_answered(int64 now)
+{
+	liveness_heard(now);
+	quiet_since = now;
+	if (outstanding > 0)
+		outstanding--;
+}
+
+/* An idle session process is asked less often. */
+static int64
+ping_interval(int64 timeout, bool busy)
+{
+	return timeout / (busy ? 6 : 3);
+}
+
+/* For a connected process; and when to call check at the latest. */
+static ZklLiveness
+liveness_check(int64 now, int64 timeout, int64 patience, bool busy)
+{
+	if (pinged_at != 0 && now - pinged_at >= timeout / 6)
+		return ZKL_LIVENESS_PROCESS_SILENT;
+	if (outstanding > 0 && now - quiet_since >= patience)
+		return ZKL_LIVENESS_SERVER_SILENT;
+	if (pinged_at == 0 && now - heard_at >= ping_interval(timeout, busy))
+		return ZKL_LIVENESS_PING_DUE;
+	return ZKL_LIVENESS_GOOD;
+}
+
+static int64
+liveness_timer(int64 timeout, int64 patience, bool busy)
+{
+	int64		due = pinged_at != 0 ? pinged_at + timeout / 6 :
+	heard_at + ping_interval(timeout, busy);
+
+	if (outstanding > 0)
+		due = Min(due, quiet_since + patience);
+	return due;
+}
+
+/*
+ * Whether the process has had so many requests that it has to be replaced.
+ *
+ * ZooKeeper's client numbers its requests in 32 bits, starting from the time of
+ * day, and crashes when a number comes near -8.  The process is replaced long
+ * before that, and if possible when no answer is outstanding.
+ */
+static bool
+liveness_worn_out(void)
+{
+	return requests >= ZKL_SESSION_REQUESTS &&
+		(outstanding == 0 || requests / 2 >= ZKL_SESSION_REQUESTS);
+}
+
+/* ---- supervisor ---- */
+
+/*
+ * One session process is one connection to one host.  When the connection
+ * breaks, the next process attaches the same ZooKeeper session by its id and
+ * password, at once at first.  attempt says how long that may take, and when to
+ * try again.
+ *
+ * If "zklock.session_timeout" is not the timeout that was requested for the present
+ * session, that is replaced by a new one.  The negotiated timeout is not compared:
+ * ZooKeeper may have other bounds, and would negotiate the same timeout again.  A
+ * session is replaced only while the server is idle, so a busy server keeps its session
+ * until a restart.
+ */
 
 /* ---- another session timeout ---- */
 
@@ -140,14 +416,14 @@ start_process(int64 now)
 	if (fault != NULL ||
 		!zkl_launch_begin(connection + 1, zkl_in_use_settings(), current_host, &asked_ms))
 	{
-		start_at = zkl_attempt_failed(now);
+		start_at = attempt_failed(now);
 		return;
 	}
 	connection++;
 	phase = CONNECTING;
 	begun_at = now;
-	zkl_liveness_begin(now);
-	deadline = zkl_attempt_begin(now);
+	liveness_begin(now);
+	deadline = attempt_begin(now);
 }
 
 /* Kills the process and plans the next one. */
@@ -166,8 +442,8 @@ end_process(int64 now)
 	if (connected)
 		zkl_worker_tell(ZKL_EVENT(DISCONNECTED));
 	if (proved)
-		zkl_attempt_parted(now);
-	start_at = proved ? now : zkl_attempt_failed(now);
+		attempt_parted(now);
+	start_at = proved ? now : attempt_failed(now);
 }
 
 /* A present process has other settings than those that are in use now. */
@@ -222,7 +498,7 @@ void
 zkl_supervisor_begin(void)
 {
 	zkl_identity_process_ended(false);
-	zkl_attempt_parted(zkl_boottime_us());
+	attempt_parted(zkl_boottime_us());
 	zkl_supervisor_reload(0);
 }
 
@@ -238,9 +514,9 @@ lose_session(int64 now)
 static void
 take_step(ZklWireStep step, int64 now)
 {
-	if (phase == CONNECTING && step > zkl_attempt_last_step() &&
+	if (phase == CONNECTING && step > attempt_last_step() &&
 		step <= ZKL_WIRE_STEP_ACCEPTED)
-		deadline = zkl_attempt_step(step, now);
+		deadline = attempt_step(step, now);
 }
 
 static void
@@ -279,7 +555,7 @@ take_connected(ZklWireReader *body, int64 now)
 	note_renewal();
 	take_step(ZKL_WIRE_STEP_ACCEPTED, now);
 	phase = CONNECTED;
-	zkl_liveness_connected();
+	liveness_connected();
 	zkl_worker_tell(ZKL_EVENT(CONNECTED,.session = &session));
 }
 
@@ -331,7 +607,7 @@ take_gone(ZklWireReader *body, int64 now)
 	else if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
 	{
 		zkl_identity_set_state(ZKL_STATE_AUTH_FAILED);
-		if (!zkl_attempt_may_save(now))
+		if (!attempt_may_save(now))
 			start_at = now + REFUSAL_PAUSE;
 	}
 	else if (reason == ZKL_WIRE_GONE_UNSUITABLE && connected)
@@ -353,7 +629,7 @@ void
 zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
 					 int64 now)
 {
-	zkl_liveness_heard(now);
+	liveness_heard(now);
 	switch (header->type)
 	{
 		case ZKL_WIRE_STEP:
@@ -381,7 +657,7 @@ zkl_supervisor_link_broken(int64 now)
 {
 	zkl_identity_note_error(ZKL_ABOUT_PROCESS, phase == CONNECTED ?
 							"the session process ended unexpectedly" :
-							zkl_diagnosis_of_crash(zkl_attempt_last_step()));
+							zkl_diagnosis_of_crash(attempt_last_step()));
 	end_process(now);
 }
 
@@ -412,7 +688,7 @@ zkl_supervisor_reconnect(int32 rc)
 void
 zkl_supervisor_answered(int64 now)
 {
-	zkl_liveness_answered(now);
+	liveness_answered(now);
 	if (zkl_manager_ready(zkl_core) &&
 		zkl_control->ctl_status.state != ZKL_STATE_CONNECTED)
 	{
@@ -441,20 +717,20 @@ static int64
 patience(int64 now)
 {
 	return zkl_manager_ready(zkl_core) ? session_timeout_us() / 3 :
-		zkl_attempt_patience(now);
+		attempt_patience(now);
 }
 
 static void
 check_connected(int64 now)
 {
-	switch (zkl_liveness_check(now, session_timeout_us(), patience(now),
-							   zkl_manager_live(zkl_core) > 0))
+	switch (liveness_check(now, session_timeout_us(), patience(now),
+						   zkl_manager_live(zkl_core) > 0))
 	{
 		case ZKL_LIVENESS_GOOD:
 			break;
 		case ZKL_LIVENESS_PING_DUE:
 			zkl_link_say(ZKL_WIRE_PING, connection);
-			zkl_liveness_pinged(now);
+			liveness_pinged(now);
 			break;
 		case ZKL_LIVENESS_PROCESS_SILENT:
 			zkl_identity_note_error(ZKL_ABOUT_PROCESS, "the session process does not answer");
@@ -463,7 +739,7 @@ check_connected(int64 now)
 		case ZKL_LIVENESS_SERVER_SILENT:
 			zkl_identity_note_error(ZKL_ABOUT_CONNECTION, psprintf("ZooKeeper server \"%s\" does not answer",
 																   current_host));
-			zkl_attempt_timed_out();
+			attempt_timed_out();
 			end_process(now);
 			break;
 	}
@@ -513,11 +789,11 @@ zkl_supervisor_tick(int64 now)
 		start_process(now);
 	else if (phase == CONNECTING && now >= deadline)
 	{
-		zkl_identity_note_error(zkl_attempt_last_step() == ZKL_WIRE_STEP_NONE ?
+		zkl_identity_note_error(attempt_last_step() == ZKL_WIRE_STEP_NONE ?
 								ZKL_ABOUT_PROCESS : ZKL_ABOUT_CONNECTION,
-								zkl_diagnosis_of_late(zkl_attempt_last_step(),
+								zkl_diagnosis_of_late(attempt_last_step(),
 													  current_host));
-		zkl_attempt_timed_out();
+		attempt_timed_out();
 		end_process(now);
 	}
 	else if (phase == CONNECTED && zkl_closing_until() != 0)
@@ -530,7 +806,7 @@ zkl_supervisor_tick(int64 now)
 		give_up_wanted = false;
 		zkl_closing_give_up(connection, now);
 	}
-	else if (phase == CONNECTED && (reconnect_wanted || zkl_liveness_worn_out()))
+	else if (phase == CONNECTED && (reconnect_wanted || liveness_worn_out()))
 		end_process(now);
 	else if (phase == CONNECTED && renewal_is_due())
 	{
@@ -554,8 +830,8 @@ timer_of_connection(void)
 		return zkl_closing_until();
 	if (reconnect_wanted || give_up_wanted || renewal_is_due())
 		return 0;
-	return zkl_liveness_timer(session_timeout_us(), patience(zkl_boottime_us()),
-							  zkl_manager_live(zkl_core) > 0);
+	return liveness_timer(session_timeout_us(), patience(zkl_boottime_us()),
+						  zkl_manager_live(zkl_core) > 0);
 }
 
 int64

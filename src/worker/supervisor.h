@@ -1,11 +1,51 @@
 /*
  * supervisor.h
- *	  Keeps a session process running and connected.  Worker only.
+ *	  Keeps a session process running and connected to ZooKeeper.
  */
 #ifndef ZKL_WORKER_SUPERVISOR_H
 #define ZKL_WORKER_SUPERVISOR_H
 
 #include "wire/wire.h"
+
+/* ---- attempt ---- */
+
+/*
+ * How long an attempt to connect may take, and when the next one begins.  Worker
+ * only.
+ *
+ * Times are in µs of boottime.h.
+ */
+
+/*
+ * The worker stops waiting for ZooKeeper's answers: the settings have changed, or a
+ * connection is proved.  What was learned from earlier attempts is forgotten.
+ */
+extern void zkl_attempt_start_anew(void);
+
+/* ---- liveness ---- */
+
+/*
+ * Whether the session process and the ZooKeeper server still answer.  Worker only.
+ *
+ * Times are in µs of boottime.h.  "timeout" is that of the ZooKeeper
+ * session, "patience" how long the server may take for an answer; "busy" tells
+ * whether a backend waits for a lock or holds one.
+ */
+
+typedef enum ZklLiveness
+{
+	ZKL_LIVENESS_GOOD,
+	ZKL_LIVENESS_PING_DUE,
+	ZKL_LIVENESS_PROCESS_SILENT,
+	ZKL_LIVENESS_SERVER_SILENT
+} ZklLiveness;
+
+/* A ping, or an operation, went out; an operation was answered. */
+extern void zkl_liveness_sent(int64 now);
+
+/* ---- supervisor ---- */
+
+/* Keeps a session process running and connected.  Worker only. */
 
 /* Times are in µs of boottime.h. */
 

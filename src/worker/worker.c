@@ -2,59 +2,303 @@
  * worker.c
  *	  The background worker: its beginning, its loop and its end.
  *
- * Owns the core's manager.  Runs as one process per server, with shared memory
- * but without a database.  Takes no locks of its own.  It decides nothing about
- * locks: that is for core/.  from_slots.c and from_link.c tell the core
- * what happened, and carry_out.c does what the core decides.  Only
- * zklock_session speaks to ZooKeeper.
- *
- * The worker never exits with 0, because the postmaster would not start it
- * again.  After 1 the postmaster restarts it within a second.  The next worker has
- * another session: all holds of the one before are lost, and its requests wait on.
+ * Owns the core's manager, the decision whether the gate is open, and the state of a
+ * session that is being closed.  Runs as one process per server, with shared memory
+ * but without a database.  Takes no locks of its own but the slots' mutexes, one at
+ * a time, and locks through identity.c.  It decides nothing about locks: that is for
+ * core/.  events.c tells the core what happened, and carry_out.c does what the core
+ * decides.  Only zklock_session speaks to ZooKeeper.
  */
 #include "postgres.h"
 
 #include <signal.h>
 
+#include "core/assert.h"
+#include "deadlock/deadlock.h"
 #include "miscadmin.h"
 #include "observe/inspect.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "postmaster/postmaster.h"
 #include "shared/boottime.h"
+#include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/gate.h"
 #include "shared/settings.h"
+#include "shared/slot.h"
 #include "shared/status.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
-
-#include "core/assert.h"
-#include "deadlock/deadlock.h"
-#include "shared/compat.h"
 #include "worker/answers.h"
-#include "worker/bounds.h"
-#include "worker/from_slots.h"
 #include "worker/carry_out.h"
-#include "worker/fleet_entry.h"
-#include "worker/from_link.h"
-#include "worker/closing.h"
+#include "worker/connect_settings.h"
+#include "worker/events.h"
 #include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/operation.h"
 #include "worker/peer_key.h"
 #include "worker/peers.h"
-#include "worker/diagnosis.h"
-#include "worker/reconnects.h"
-#include "worker/renewals.h"
+#include "worker/report.h"
 #include "worker/root_watch.h"
 #include "worker/supervisor.h"
-#include "worker/tracefile.h"
-#include "worker/trial.h"
 #include "worker/worker.h"
+#include "worker/worker_slot.h"
+
+/* ---- closing: closing the gate for new requests, and then the ZooKeeper session ---- */
+
+/*
+ * Takes the slots' mutexes, one at a time, and locks through identity.c.  It must
+ * not know how the next session begins.
+ *
+ * When the gate closes, holders keep their locks, go on, and commit.  Sessions that wait
+ * are woken, and find the gate closed.
+ */
+
+/* ---- the gate ---- */
+
+/*
+ * A hold that was lost may still be relied on by a transaction that is past its
+ * commit check.
+ */
+static bool
+is_used(const ZklSlot *slot, bool kept)
+{
+	switch ((ZklSlotState) slot->s_state)
+	{
+		case ZKL_SLOT_WAITING:
+		case ZKL_SLOT_GRANTED:
+			return true;
+		case ZKL_SLOT_LOST:
+			return slot->s_holder.quiet ||
+				(kept && slot->s_promised_until > zkl_boottime_ms());
+		case ZKL_SLOT_RELEASED:
+			return slot->s_epilogue ||
+				(kept && slot->s_keep_until > zkl_boottime_ms());
+		default:
+			return false;
+	}
+}
+
+/*
+ * Whether a slot holds or awaits something, its transaction is past its commit
+ * check, or an epilogue is still to be written; or, with "kept", a lock is kept.
+ */
+static bool
+closing_is_in_use(bool kept)
+{
+	ZklSlot		slot;
+	int			i;
+
+	if (pg_atomic_read_u32(&zkl_control->ctl_breaks) > 0)
+		return true;
+	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	{
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+			continue;
+		zkl_slot_copy(i, &slot);
+		if (is_used(&slot, kept))
+			return true;
+	}
+	return false;
+}
+
+bool
+zkl_closing_needs_session(void)
+{
+	return zkl_enabled || closing_is_in_use(true);
+}
+
+static void
+log_change(ZklGate gate)
+{
+	if (gate == ZKL_GATE_DISABLED)
+		ereport(LOG,
+				(errmsg("distributed locks are disabled"),
+				 errdetail("Sessions keep the locks that they hold.")));
+	else
+		ereport(LOG,
+				(errmsg("distributed locks are enabled")));
+}
+
+/* Sets the gate as "zklock.enabled" wants it. */
+static void
+closing_tick(void)
+{
+	ZklGate		gate = zkl_enabled ? ZKL_GATE_OPEN : ZKL_GATE_DISABLED;
+
+	if (gate == zkl_gate_read())
+		return;
+	zkl_gate_set(gate);
+	log_change(gate);
+	if (gate != ZKL_GATE_OPEN)
+		zkl_worker_slot_wake_waiters();
+}
+
+/* ---- when the server stops ---- */
+
+/*
+ * Whether a slot keeps a lock that somebody relies on, who outlives the server: a time
+ * was told, or the lock is reserved.
+ */
+static bool
+is_promised(const ZklSlot *slot)
+{
+	return (slot->s_state == ZKL_SLOT_RELEASED || slot->s_state == ZKL_SLOT_LOST) &&
+		(slot->s_promised_until > zkl_boottime_ms() || zkl_slot_is_reserved(slot));
+}
+
+/*
+ * Whether a lock that nobody holds is reserved, or promised to whoever held it: then the
+ * session must not be closed.
+ */
+static bool
+closing_is_promised(void)
+{
+	ZklSlot		slot;
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+			continue;
+		zkl_slot_copy(i, &slot);
+		if (is_promised(&slot))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * For the end of the server: lets go of all other locks.  Whether that is done; else the
+ * worker has to look at its slots.
+ */
+static bool
+closing_let_go(void)
+{
+	bool		gone = true;
+	ZklSlot		slot;
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+			continue;
+		zkl_slot_copy(i, &slot);
+		if (is_promised(&slot) || zkl_from_slots_is_left(i) || slot.s_record.stays)
+			continue;
+		gone = false;
+		if (slot.s_state != ZKL_SLOT_RELEASED || slot.s_keep_until == 0)
+			continue;
+		zkl_worker_slot_keep(i, 0);
+		zkl_dirty_set(i, ZKL_WAKE_NOW);
+	}
+	return gone;
+}
+
+/* ---- the session ---- */
+
+#define SHUTDOWN_MS		3000
+
+static int64 closing_until = 0; /* 0: no session is being closed */
+static bool replacing = false;	/* it could be used: no pause behind it */
+
+/* ZooKeeper may carry out the close late, so the core loses the session first. */
+static void
+begin_closing(uint32 connection, int64 now)
+{
+	zkl_worker_tell(ZKL_EVENT(SESSION_LOST));
+	zkl_link_say(ZKL_WIRE_CLOSE, connection);
+	closing_until = now + ZKL_CLOSING_TIME;
+}
+
+void
+zkl_closing_give_up(uint32 connection, int64 now)
+{
+	zkl_identity_lose();
+	begin_closing(connection, now);
+}
+
+/*
+ * The server is idle.  New requests wait for the next session, which begins once
+ * the present one has surely ended.
+ */
+void
+zkl_closing_replace(uint32 connection, int64 now)
+{
+	replacing = true;
+	zkl_identity_left(zkl_status_timeout_ms());
+	zkl_identity_leave();
+	begin_closing(connection, now);
+}
+
+int64
+zkl_closing_until(void)
+{
+	return closing_until;
+}
+
+bool
+zkl_closing_end(bool acknowledged)
+{
+	bool		replaced = replacing;
+
+	if (replaced && acknowledged)
+		zkl_identity_left(0);
+	else if (replaced)
+		ereport(LOG,
+				(errmsg("ZooKeeper did not acknowledge that the session is closed"),
+				 errdetail("The next session begins when the old one has expired.")));
+	closing_until = 0;
+	replacing = false;
+	return replaced;
+}
+
+int64
+zkl_closing_not_before(void)
+{
+	return zkl_control->ctl_status.left_until * 1000;
+}
+
+bool
+zkl_closing_wait(uint32 connection)
+{
+	ZklWireHeader header;
+	ZklWireReader body;
+	int64		until = zkl_boottime_ms() + SHUTDOWN_MS;
+	bool		up = true,
+				closed = false;
+
+	zkl_link_say(ZKL_WIRE_CLOSE, connection);
+	while (up && zkl_boottime_ms() < until)
+	{
+		if (!zkl_link_flush() || !zkl_link_read())
+			break;
+		while (zkl_link_next(&header, &body) > 0)
+		{
+			if (header.type != ZKL_WIRE_GONE)
+				continue;
+			up = false;
+			closed = zkl_wire_get_u8(&body) == ZKL_WIRE_GONE_CLOSED;
+		}
+		if (up)
+		{
+			zkl_link_wait(Max(until - zkl_boottime_ms(), 0));
+			ResetLatch(MyLatch);
+		}
+	}
+	return closed;
+}
+
+/* ---- worker ---- */
+
+/*
+ * The worker never exits with 0, because the postmaster would not start it
+ * again.  After 1 the postmaster restarts it within a second.  The next worker has
+ * another session: all holds of the one before are lost, and its requests wait on.
+ */
 
 /* Chosen by measurement, as are the numbers in core/write.c */
 #ifndef ZKL_BATCHES_IN_FLIGHT
@@ -117,7 +361,7 @@ send_pending_work(void)
 {
 	int64		now = zkl_boottime_us();
 
-	zkl_closing_tick();
+	closing_tick();
 
 	/* Before the supervisor sees that the session is not needed any more */
 	zkl_from_slots_set_cache_time(ShutdownRequestPending);
@@ -224,7 +468,7 @@ leave_session(void)
 		ereport(LOG,
 				(errmsg("the ZooKeeper session is left to expire, as distributed locks are reserved or promised")));
 	}
-	gone = zkl_closing_let_go();
+	gone = closing_let_go();
 	gone = zkl_fleet_entry_take_back() && gone;
 	if (gone || now >= leave_until || !zkl_manager_ready(zkl_core))
 		proc_exit(1);
@@ -238,7 +482,7 @@ static void
 end_alone(void)
 {
 	zkl_from_slots_set_cache_time(true);
-	if (!zkl_closing_is_in_use(true) && !zkl_closing_is_promised())
+	if (!closing_is_in_use(true) && !closing_is_promised())
 	{
 		zkl_lease_publish(zkl_control->ctl_status.generation, 0);
 		zkl_supervisor_close_session();
@@ -268,8 +512,8 @@ check_stop(void)
 
 	/* From now on no session can take a lock that none seems to hold. */
 	zkl_from_slots_set_cache_time(true);
-	used = zkl_closing_is_in_use(false);
-	if (!used && zkl_closing_is_promised())
+	used = closing_is_in_use(false);
+	if (!used && closing_is_promised())
 		leave_session();
 	else if (!used)
 	{

@@ -3,7 +3,7 @@
  *	  The slots of a server, and the worker between them and the core.
  *
  * Owns the manager, its memory, and the worker's half of the slots.  Does what
- * worker_slot.c, from_slots.c, from_link.c, bounds.c and carry_out.c of src/ do.
+ * worker_slot.c, events.c and carry_out.c of src/ do.
  * Must not know when it is called.
  */
 #include <stdio.h>
@@ -224,7 +224,7 @@ worker_look_bounds(Worker *w, int i)
 
 /*
  * A reservation is renewed or cancelled, which counts if the core keeps the lock behind
- * that: as src/worker/renewals.c does it.
+ * that: as src/worker/answers.c does it.
  */
 static void
 renew(Worker *w, Slot *s, uint32_t request)

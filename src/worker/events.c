@@ -1,12 +1,12 @@
 /*
- * from_slots.c
- *	  From the slots to the core and to operation.c: requests of backends, and the
- *	  core's questions about cached locks.
+ * events.c
+ *	  Events for the core: from the slots, from the link, and when a hold's time
+ *	  is over.
  *
- * Owns the worker's knowledge of which slots it has taken.  Runs in the worker
- * only.  Takes the slots' mutexes and ctl_free_mutex through worker_slot.h, one
- * at a time.  It decides nothing about locks, nor which are cached, and when one is
- * recalled.
+ * Owns the worker's knowledge of which slots it has taken, and of when each hold
+ * ends.  Runs in the worker only.  Takes the slots' mutexes and ctl_free_mutex
+ * through worker_slot.h, one at a time.  It decides nothing about locks, nor which
+ * are cached, and when one is recalled.
  */
 #include "postgres.h"
 
@@ -19,21 +19,36 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "worker/answers.h"
-#include "worker/bounds.h"
-#include "worker/epilogues.h"
+#include "worker/carry_out.h"
 #include "worker/errands.h"
-#include "worker/from_slots.h"
-#include "worker/reconnects.h"
-#include "worker/renewals.h"
+#include "worker/events.h"
+#include "worker/identity.h"
+#include "worker/link.h"
+#include "worker/operation.h"
+#include "worker/peer_key.h"
 #include "worker/report.h"
+#include "worker/root_watch.h"
+#include "worker/supervisor.h"
 #include "worker/worker.h"
 #include "worker/worker_slot.h"
+
+/* ---- from_slots ---- */
+
+/*
+ * From the slots to the core and to operation.c: requests of backends, and the
+ * core's questions about cached locks.
+ *
+ * Takes the slots' mutexes and ctl_free_mutex through worker_slot.h, one at a time.
+ * It decides nothing about locks, nor which are cached, and when one is recalled.
+ */
 
 /*
  * A cached lock takes a slot: so many of all slots are for other locks, besides
  * those that are reserved.
  */
 #define LEAST_FREE	(zkl_control->ctl_nrequests / 8 + ZKL_RESERVED_SLOTS)
+
+static void bounds_log_late(int slotno, const ZklSlot *slot);
 
 /* ---- cached locks ---- */
 
@@ -297,7 +312,7 @@ release_lock(int slotno, const ZklSlot *slot)
 static void
 release_slot(int slotno, const ZklSlot *slot)
 {
-	zkl_bounds_log_late(slotno, slot);
+	bounds_log_late(slotno, slot);
 	if (slot->s_request.kind == ZKL_KIND_LOCK)
 		release_lock(slotno, slot);
 	else
@@ -353,7 +368,7 @@ take_any(int slotno)
 	if (take_released(slotno))
 		return;
 	zkl_slot_copy(slotno, &slot);
-	zkl_bounds_log_late(slotno, &slot);
+	bounds_log_late(slotno, &slot);
 	if (slot.s_request.kind == ZKL_KIND_LOCK &&
 		slot.s_state != ZKL_SLOT_WAITING && slot.s_state != ZKL_SLOT_FREE)
 		zkl_report_uncounted(slotno, &slot);
@@ -454,4 +469,316 @@ zkl_from_slots_take_over(int slotno)
 		(void) submit_task(slotno, &slot, true);
 	}
 	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+}
+
+/* ---- from_link ---- */
+
+/*
+ * From the link to the core and to operation.c: answers, watch events, and the state
+ * of the session process.
+ *
+ * It hands everything on: to the core, to operation.c, to errands.c, to the
+ * supervisor.  Strings that it makes live in the current memory context, which the
+ * loop resets.
+ */
+
+#define MAX_RESULTS		4096	/* of one multi */
+
+static void
+read_stat(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
+{
+	zkl_wire_get_stat(body, stat);
+	reply->stat.czxid = stat->czxid;
+	reply->stat.mzxid = stat->mzxid;
+	reply->stat.ephemeral_owner = stat->ephemeral_owner;
+	reply->stat.version = stat->version;
+}
+
+static char *
+read_text(ZklWireReader *body)
+{
+	uint32_t	length;
+	const char *text = zkl_wire_get_string(body, &length);
+
+	return length > 0 ? pnstrdup(text, length) : NULL;
+}
+
+static void
+read_multi(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
+{
+	uint32_t	n = zkl_wire_get_u32(body);
+	ZklMultiResult *results;
+	uint32_t	i;
+
+	n = Min(n, MAX_RESULTS);
+	results = palloc0((n + 1) * sizeof(ZklMultiResult));
+	for (i = 0; i < n; i++)
+	{
+		results[i].rc = zkl_wire_get_i32(body);
+		results[i].path = read_text(body);
+		if (zkl_wire_get_u8(body) != 0)
+		{
+			ZklReply	other;
+			ZklWireStat other_stat;
+
+			read_stat(body, i == 0 ? reply : &other,
+					  i == 0 ? stat : &other_stat);
+		}
+	}
+	reply->results = results;
+	reply->nresults = body->bad ? 0 : n;
+}
+
+static void
+read_children(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
+{
+	uint32_t	n = zkl_wire_get_u32(body);
+	char	  **children = palloc((Min(n, body->left / 4) + 1) *
+								  sizeof(char *));
+
+	for (reply->nchildren = 0; reply->nchildren < n && !body->bad;)
+	{
+		char	   *child = read_text(body);
+
+		if (child != NULL)
+			children[reply->nchildren++] = child;
+	}
+	reply->children = (const char *const *) children;
+	read_stat(body, reply, stat);
+	if (body->bad)
+		reply->rc = ZKL_RC_UNKNOWN;
+}
+
+static void
+take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
+{
+	uint64		tag = header->tag & ZKL_TAG_MASK;
+	ZklReply	reply;
+	ZklWireStat stat;
+	uint32_t	length;
+
+	memset(&reply, 0, sizeof(reply));
+	memset(&stat, 0, sizeof(stat));
+	reply.rc = header->rc == ZKL_RC_UNSENT ? ZKL_RC_UNKNOWN : header->rc;
+	switch ((ZklSendKind) (header->tag >> ZKL_TAG_BITS))
+	{
+		case ZKL_SEND_MULTI:
+			read_multi(body, &reply, &stat);
+			break;
+		case ZKL_SEND_GET:
+			if (reply.rc != ZKL_RC_OK)
+				break;
+			reply.data = zkl_wire_get_string(body, &length);
+			reply.data_length = length;
+			read_stat(body, &reply, &stat);
+			if (body->bad)
+				reply.rc = ZKL_RC_UNKNOWN;
+			break;
+		case ZKL_SEND_LIST:
+		case ZKL_SEND_GET_ACL:
+			if (reply.rc == ZKL_RC_OK)
+				read_children(body, &reply, &stat);
+			break;
+		default:
+			break;
+	}
+	if (!zkl_operation_reply(tag, &reply, &stat))
+		zkl_worker_tell(ZKL_EVENT(REPLY,.tag = tag,.reply = &reply));
+	zkl_supervisor_answered(now);
+}
+
+static void
+take_event(ZklWireReader *body, int64 now)
+{
+	uint8_t		kind = zkl_wire_get_u8(body);
+	ZklEvent	event = {
+		.kind = kind == ZKL_WIRE_EVENT_DELETED ? ZKL_EVENT_DELETED :
+		kind == ZKL_WIRE_EVENT_CHILDREN ? ZKL_EVENT_CHILDREN : ZKL_EVENT_CHANGED,
+		.path = read_text(body)
+	};
+
+	if (event.path == NULL)
+		return;
+	if (kind != ZKL_WIRE_EVENT_CHANGED)
+		zkl_errands_event(event.path);
+	if (kind == ZKL_WIRE_EVENT_CHILDREN)
+		zkl_fleet_entry_event(event.path);
+	else
+	{
+		zkl_root_watch_event(event.path);
+		zkl_peer_key_event(event.path);
+	}
+	zkl_worker_tell(&event);
+}
+
+static void
+take_frame(const ZklWireHeader *header, ZklWireReader *body, int64 now)
+{
+	switch (header->type)
+	{
+		case ZKL_WIRE_REPLY:
+			take_reply(header, body, now);
+			break;
+		case ZKL_WIRE_EVENT:
+			take_event(body, now);
+			break;
+		default:
+
+			/* The actions until now belong to the old session. */
+			zkl_carry_out_actions();
+			zkl_supervisor_frame(header, body, now);
+			zkl_carry_out_actions();
+			break;
+	}
+}
+
+void
+zkl_from_link_take(void)
+{
+	ZklWireHeader header;
+	ZklWireReader body;
+	int			got = 0;
+	bool		sound = !zkl_link_up() || zkl_link_read();
+	int64		now = zkl_boottime_us();
+
+	while (zkl_link_up() && (got = zkl_link_next(&header, &body)) > 0)
+		take_frame(&header, &body, now);
+	if (zkl_link_up() && (!sound || got < 0))
+		zkl_supervisor_link_broken(now);
+}
+
+/* ---- bounds ---- */
+
+/*
+ * Holds that end after some time, and locks that are kept for some time after their
+ * release.
+ *
+ * Takes the slots' mutexes through worker_slot.h, one at a time.  It must not know
+ * what happens to the lock afterwards: the core decides that.
+ *
+ * The end of a hold is in its slot, where the backend checks it: no transaction
+ * passes its commit check after that, whether or not the worker runs.  The
+ * worker's part is to let others have the lock.  It makes the slot LOST first,
+ * and then has the znode deleted.  If the holder is past its commit check, the
+ * worker waits until that transaction has ended, or the slot is released.  So
+ * no two holders can commit, whatever their clocks say.
+ *
+ * From the release on, the core decides how long a lock is kept.
+ */
+
+static int64 *ends = NULL;		/* of the holds, by slot, in ms; 0: never */
+static int64 first_end = 0;		/* no later than all of them; 0: none */
+
+void
+zkl_bounds_begin(void)
+{
+	ends = MemoryContextAllocZero(TopMemoryContext,
+								  zkl_control->ctl_nslots * sizeof(int64));
+}
+
+static void
+note_end(int slotno, int64 end)
+{
+	ends[slotno] = end;
+	if (end != 0 && (first_end == 0 || end < first_end))
+		first_end = end;
+}
+
+static void
+log_loss(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	zkl_report_lost(&slot, zkl_slot_why_over(&slot));
+}
+
+static int
+late_warning(ZklLate late, const ZklSlot *slot)
+{
+	int			pid = slot->s_request.pid;
+	int			length = zkl_slot_shown_length(slot);
+
+	switch (late)
+	{
+		case ZKL_LATE_PREPARED_LOST:
+			return errmsg("process %d prepared a transaction although distributed lock \"%.*s\" was lost",
+						  pid, length, slot->s_request.path);
+		case ZKL_LATE_PREPARED_LAPSED:
+			return errmsg("process %d prepared a transaction although the lease of distributed lock \"%.*s\" had ended",
+						  pid, length, slot->s_request.path);
+		case ZKL_LATE_LAPSED:
+			return errmsg("process %d committed although the lease of distributed lock \"%.*s\" had ended",
+						  pid, length, slot->s_request.path);
+		default:
+			return errmsg("process %d committed although distributed lock \"%.*s\" was lost",
+						  pid, length, slot->s_request.path);
+	}
+}
+
+/*
+ * If a holder committed after its lock was lost, logs that once; "slot" is a copy
+ * of its slot.
+ */
+static void
+bounds_log_late(int slotno, const ZklSlot *slot)
+{
+	if (slot->s_late == ZKL_LATE_NOT)
+		return;
+	ereport(LOG,
+			(late_warning(zkl_worker_slot_take_late(slotno), slot),
+			 errdetail("The transaction passed its commit check, but did not finish committing in time."),
+			 errhint("Another session may have held the lock before the changes were visible.")));
+}
+
+/* Whether the znode may go */
+static bool
+end_hold(int slotno)
+{
+	bool		just_now;
+	bool		over = zkl_worker_slot_overdue(slotno, &just_now);
+
+	if (just_now)
+		log_loss(slotno);
+	note_end(slotno, zkl_worker_slot_until(slotno));
+	return over;
+}
+
+void
+zkl_bounds_look(int slotno)
+{
+	if (zkl_slot_peek(slotno) == ZKL_SLOT_RELEASED)
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+	if (end_hold(slotno))
+		zkl_worker_tell(ZKL_EVENT(OVERDUE,.request = (uint32) slotno));
+}
+
+void
+zkl_bounds_granted(int slotno)
+{
+	note_end(slotno, zkl_worker_slot_until(slotno));
+}
+
+void
+zkl_bounds_tick(void)
+{
+	int64		now = zkl_boottime_ms();
+	int			i;
+
+	if (first_end == 0 || now < first_end)
+		return;
+	first_end = 0;
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (ends[i] != 0 && ends[i] <= now)
+			zkl_bounds_look(i);
+		else
+			note_end(i, ends[i]);
+	}
+}
+
+int64
+zkl_bounds_timer(void)
+{
+	return first_end == 0 ? -1 : first_end * 1000;
 }
