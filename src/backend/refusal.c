@@ -267,6 +267,16 @@ is_cached_ahead(const ZklAheadQuestion *ahead, char server[ZKL_MAX_SERVER_NAME +
 
 /* ---- what a wait is for ---- */
 
+/*
+ * Whether ZooKeeper has told what is ahead of a request: until then it may be nothing.  The
+ * core tells nothing of permits.
+ */
+static bool
+is_known_to_wait(const ZklSlot *slot)
+{
+	return slot->s_answer.blocked || slot->s_request.dialect == ZKL_DIALECT_PERMIT;
+}
+
 int64
 zkl_stall_time(int slotno)
 {
@@ -284,7 +294,7 @@ zkl_stall_time(int slotno)
 	if (slot.s_request.kind == ZKL_KIND_LOCK && deadline <= now)
 		return deadline != 0 ? (now - deadline) * 1000 : PG_INT64_MAX;
 	if (slot.s_request.kind == ZKL_KIND_LOCK)
-		stalled = slot.s_record.seq < 0 ||
+		stalled = slot.s_record.seq < 0 || !is_known_to_wait(&slot) ||
 			!zkl_lease_same_generation(slot.s_record.generation, generation);
 	else
 	{

@@ -152,6 +152,13 @@ zkl_directories_is_guessed(const ZklLock *lock)
 	return lock->parents.guessed;
 }
 
+/* It has one child, of ours, as far as we know. */
+static inline bool
+zkl_directories_is_new(const ZklLock *lock)
+{
+	return lock->parents.made && lock->parents.creates == 1;
+}
+
 /* A create was refused because the lock's directory is missing. */
 extern void zkl_directories_missing(ZklLock *lock);
 

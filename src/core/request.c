@@ -742,14 +742,15 @@ fill_create(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
  * unknown, or to which others came before our last create, as they may have come
  * again; and watch one that we often come to, so that it is known next time (to send a
  * create again is not to come again).  One that is new is known by the first number in
- * it.
+ * it, and has no watch when the second one comes.
  */
 static void
 read_behind(ZklManager *m, ZklWrite *w)
 {
 	ZklLock    *lock = written_for(w)->lock;
 
-	if (zkl_list_empty(&lock->queue.own) && !zkl_directories_is_guessed(lock) &&
+	if (((zkl_list_empty(&lock->queue.own) && !zkl_directories_is_guessed(lock)) ||
+		 zkl_directories_is_new(lock)) &&
 		(lock->foreign.unknown_from != ZKL_SEQ_NONE || lock->base.gap ||
 		 !zkl_contenders_continuous(lock)))
 		zkl_reads_want_listing(m, lock);
