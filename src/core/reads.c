@@ -562,6 +562,12 @@ zkl_directories_shared(ZklLock *lock)
 	lock->parents.made = false;
 }
 
+void
+zkl_directories_gone(ZklLock *lock)
+{
+	lock->parents.made = false;
+}
+
 static ZklLeft *
 find_left(const ZklManager *m, const ZklLock *lock)
 {

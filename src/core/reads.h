@@ -177,6 +177,9 @@ extern void zkl_directories_refused(ZklLock *lock, int32_t rc);
 /* Another client is in it, and may expect that it stays. */
 extern void zkl_directories_shared(ZklLock *lock);
 
+/* It was deleted.  If another client has made it again, it is that one's. */
+extern void zkl_directories_gone(ZklLock *lock);
+
 /* The lock is forgotten; a lock is made that may have been forgotten before. */
 extern void zkl_directories_leave(ZklManager *m, const ZklLock *lock);
 extern void zkl_directories_return(ZklManager *m, ZklLock *lock);

@@ -328,6 +328,8 @@ directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 		zkl_lock_touch(m, lock);
 		return;
 	}
+	if (kind == ZKL_EVENT_DELETED)
+		zkl_directories_gone(lock);
 	zkl_reads_set_watch(m, &lock->directory.watch, ZKL_WATCH_NONE);
 	zkl_contenders_directory_changed(lock);
 	zkl_lock_settle_idle(m, lock);
@@ -575,8 +577,7 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
  * claims a node of ours, no one may wait behind it: the janitor looks at it.
  */
 static bool
-is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
-			  ZklLockMode *mode)
+is_in_the_way(ZklManager *m, ZklLock *lock, const char *child, ZklLockMode *mode)
 {
 	ZklSeq		seq;
 	bool		has_uuid;
@@ -584,8 +585,13 @@ is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
 	const ZklRequest *r;
 
 	if (!zkl_znode_parse(lock->dialect, child, mode, &seq, &has_uuid, &uuid))
+	{
+		zkl_directories_shared(lock);
 		return false;
+	}
 	r = has_uuid ? zkl_node_find(m, &uuid) : NULL;
+	if (r == NULL)
+		zkl_directories_shared(lock);
 	if (r != NULL && zkl_node_mode(r) == ZKL_SHARED)
 		*mode = ZKL_SHARED;
 	if (r == NULL && has_uuid && zkl_node_made_uuid(m, &uuid))
@@ -622,8 +628,7 @@ typedef struct InTheWay
 } InTheWay;
 
 static void
-find_conflicts(ZklManager *m, const ZklLock *lock, const ZklReply *reply,
-			   InTheWay *found)
+find_conflicts(ZklManager *m, ZklLock *lock, const ZklReply *reply, InTheWay *found)
 {
 	size_t		i;
 

@@ -201,6 +201,47 @@ directories_of_others_stay(void)
 	world_wind_up(w);
 }
 
+/* Another client was met by a look, and by nothing else. */
+static void
+directory_in_which_a_try_met_somebody(void)
+{
+	World	   *w = world_with_parent();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	foreign_enter(w, "/new/first", ZKL_EXCLUSIVE, other);
+	r = world_try(w, "/new/first", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(!world_holds(w, r) && !world_waits(w, r));
+	world_release(w, r);
+	world_run(w);
+	foreign_leave_all(w, "/new/first");
+	world_sleep(w, SESSION_TIMEOUT * 2);
+	world_run(w);
+	CHECK(is_there(WORLD_ROOT "/new/first"));
+	world_wind_up(w);
+}
+
+/* It went while its lock was remembered, and then another client made it. */
+static void
+directory_that_another_one_has_made_since(void)
+{
+	World	   *w = world_with_parent();
+	uint32_t	multis;
+
+	pass(w, "/new/first");
+	pass(w, "/new/first");
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/new/first"), ZKL_RC_OK);
+	model_mkdir(&w->zk, WORLD_ROOT "/new/first");
+	world_run(w);
+	multis = w->zk.counts.multis;
+	world_sleep(w, SESSION_TIMEOUT * 2);
+	world_run(w);
+	CHECK(is_there(WORLD_ROOT "/new/first"));
+	CHECK_INT(w->zk.counts.multis, multis);
+	world_wind_up(w);
+}
+
 /* A name that comes back in time keeps its directory, for as long as it is used. */
 static void
 name_that_comes_back(void)
@@ -252,6 +293,8 @@ main(void)
 	RUN(directories_go_again);
 	RUN(directory_in_use_stays);
 	RUN(directories_of_others_stay);
+	RUN(directory_in_which_a_try_met_somebody);
+	RUN(directory_that_another_one_has_made_since);
 	RUN(name_that_comes_back);
 	RUN(too_many_directories);
 	return unit_finish();
