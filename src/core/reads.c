@@ -589,7 +589,7 @@ find_left(const ZklManager *m, const ZklLock *lock)
 
 /*
  * kazoo makes a directory once for each Lock object, and then relies on it for as long as
- * that is used.
+ * that is used.  If there are more than can be deleted, ZooKeeper deletes the others.
  */
 void
 zkl_directories_leave(ZklManager *m, const ZklLock *lock)
@@ -598,7 +598,8 @@ zkl_directories_leave(ZklManager *m, const ZklLock *lock)
 
 	if (!lock->parents.made ||
 		(lock->dialect == ZKL_DIALECT_KAZOO && !ZKL_MUTANT(DIRECTORY_OF_KAZOO)) ||
-		m->connection.state != ZKL_CONNECTION_READY)
+		m->connection.state != ZKL_CONNECTION_READY ||
+		m->directories.nleft >= 2 * ZKL_MAX_LEFT)
 		return;
 	left = zkl_memory_alloc(m, sizeof(ZklLeft) + lock->path_length + 1);
 	memset(left, 0, sizeof(ZklLeft));

@@ -242,6 +242,47 @@ directory_that_another_one_has_made_since(void)
 	world_wind_up(w);
 }
 
+static void
+one_round_trip(World *w)
+{
+	world_serve(w, INT32_MAX);
+	world_deliver(w, INT32_MAX);
+}
+
+/* Each is refused, and takes a round trip: what is remembered has an end all the same. */
+static void
+directories_that_cannot_be_deleted(void)
+{
+	World	   *w = world_with_parent();
+	char		path[128];
+	uint32_t	requests[32];
+	int			round,
+				i;
+
+	for (round = 0; round < 100; round++)
+	{
+		for (i = 0; i < 32; i++)
+		{
+			snprintf(path, sizeof(path), WORLD_ROOT "/new/%d.%d", round, i);
+			requests[i] = world_submit(w, path + strlen(WORLD_ROOT), 1, ZKL_EXCLUSIVE);
+		}
+		one_round_trip(w);
+		one_round_trip(w);
+		for (i = 0; i < 32; i++)
+		{
+			CHECK(world_holds(w, requests[i]));
+			snprintf(path, sizeof(path), WORLD_ROOT "/new/%d.%d/below", round, i);
+			model_mkdir(&w->zk, path);
+			world_release(w, requests[i]);
+		}
+		one_round_trip(w);
+		one_round_trip(w);
+	}
+	CHECK(w->worker.m->directories.nleft <= 2 * ZKL_MAX_LEFT);
+	world_run(w);
+	world_wind_up(w);
+}
+
 /* A name that comes back in time keeps its directory, for as long as it is used. */
 static void
 name_that_comes_back(void)
@@ -295,6 +336,7 @@ main(void)
 	RUN(directories_of_others_stay);
 	RUN(directory_in_which_a_try_met_somebody);
 	RUN(directory_that_another_one_has_made_since);
+	RUN(directories_that_cannot_be_deleted);
 	RUN(name_that_comes_back);
 	RUN(too_many_directories);
 	return unit_finish();
