@@ -393,8 +393,8 @@ zkl_lock_blocked_by_holder(const ZklManager *m, const ZklLock *lock,
  * it.  A message that is lost or late costs nothing but that time.
  *
  * A word is true for ever: shared memory says that the demand is over before the word
- * is sent, and the next worker has another session.  It takes exactly one znode away, and the ordinary decision follows, with
- * all that it wants: listing, taint, lease.
+ * is sent, and the next worker has another session.  It takes exactly one znode away,
+ * and the ordinary decision follows, with all that it wants: listing, taint, lease.
  *
  * There is no word for the following.  A permit: which of them are held is counted in
  * ZooKeeper.  A lock under which zklock itself reads ZooKeeper: a word overtakes the

@@ -212,8 +212,8 @@ typedef enum ZklEventKind
  * RELEASE: the backend has finished with the request, whatever its state: a
  * release, a cancel, or the acknowledgement of DENY, FAIL and LOSE.  Ends in FREE;
  * at once if the manager does not know the request.  A kept hold that is lost or
- * broken waits for another RELEASE, which says until when it is kept all the same.  Until an epilogue is written no one gets the lock,
- * not even the former holder.
+ * broken waits for another RELEASE, which says until when it is kept all the same.
+ * Until an epilogue is written no one gets the lock, not even the former holder.
  *
  * OVERDUE: a hold had an end set and has reached it, or was lost with UNREADABLE or
  * OVERTAKEN.  Its slot says so, and its backend can no longer pass its commit check

@@ -379,15 +379,16 @@ zkl_reads_disconnected(ZklManager *m, ZklLock *lock)
  *
  * A directory is a container: ZooKeeper deletes it some time after its last child has
  * left, and the next create in it fails.  So a lock that was not used lately mostly has
- * none.  To send a create that fails, then all levels of the directory, and then the
- * create again, takes two round trips.  If the last name that came new under the same
+ * none.  A create that fails, and then all levels of the directory with the create once
+ * more behind them, take two round trips.  If the last name that came new under the same
  * parent had no directory, the next one probably has none either: then its container
- * goes ahead of the create in the first place.  ZooKeeper keeps the order of a session,
- * and to create what is there does no harm.
+ * goes right ahead of its first create.  ZooKeeper keeps the order of a session, and to
+ * create what is there does no harm.
  *
- * A directory that this session made, and in which it met nobody, is deleted when its
- * lock was not used for T, or if too many wait for that.  Many go in one transaction;
- * it is refused if anybody is in one of them, who keeps that.
+ * A directory that this session made, and in which it met nobody, is deleted T after its
+ * lock was forgotten, or earlier if too many wait for that.  Many go in one transaction.
+ * ZooKeeper refuses it for the first one that is in use, or gone: that one is left alone,
+ * and the others are sent again.
  */
 
 /* One that is to be deleted */

@@ -510,7 +510,7 @@ reads_reply_listing(ZklManager *m, ZklLock *lock, uint64_t order,
 /* ---- probe: a try that is likely to fail looks before it creates ---- */
 
 /*
- * Tries.h has the tries that wait for a look, and reads.c sends that.
+ * reads.h has the tries that wait for a look, and reads.c sends that.
  *
  * A try that must not wait fails if any contender is in the way.  To find that
  * out by a place in the queue takes two writes, a create and a delete.  A

@@ -604,11 +604,7 @@ zkl_loss_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 
 /* ---- end ---- */
 
-/*
- * How a request ends: its backend has finished with it, or its time is over.
- *
- * Request.c and owner.c do what follows.
- */
+/* How a request ends: its backend has finished with it, or its time is over. */
 
 /* r is kept: nobody waits for its owner because of that lock. */
 static void
@@ -673,8 +669,6 @@ zkl_end_due(ZklManager *m)
 /*
  * The creates and deletes of our nodes: what they say, and what follows from their
  * outcome.
- *
- * Node.c has the node, and request its request.
  */
 
 static ZklRequest *
