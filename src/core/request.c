@@ -128,7 +128,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 {
 	ZklLock    *lock = r->lock;
 	bool		overdue = r->demand == ZKL_DEMAND_GRANTED &&
-	demand == ZKL_DEMAND_ANSWERED;
+	demand == ZKL_DEMAND_ANSWERED && r->ring.cover == NULL;
 	bool		word = false;
 
 	if (ZKL_MUTANT(HANDOVER_TO_CANCELLED) && r == lock->queue.waiting &&
@@ -170,8 +170,6 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	r->demand = demand;
 	if (demand == ZKL_DEMAND_ANSWERED)
 		zkl_keep_disown(m, r);
-
-	/* Its slot stays, and shows the cover's znode no longer. */
 	if (overdue)
 		zkl_node_record(m, r);
 	if (word)
@@ -213,6 +211,13 @@ let_go(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	end_demand(m, r, demand);
 	if (cover != NULL && zkl_siblings_stays(cover) && !ZKL_MUTANT(STAYS_FOR_NOBODY))
 		lean_less(m, cover);
+
+	/*
+	 * Its slot stays in use, and shows the cover's znode no longer, now that
+	 * the cover's shows that.
+	 */
+	if (cover != NULL && demand == ZKL_DEMAND_ANSWERED)
+		zkl_node_record(m, r);
 }
 
 void

@@ -464,6 +464,40 @@ left_under_cover(void)
 	world_wind_up(w);
 }
 
+static bool (*check_action) (Worker *w, const ZklAction *action);
+static Slot *showing;			/* the znode, if none of the others does */
+
+/* A worker that ends here leaves a slot that shows the znode. */
+static bool
+is_shown(Worker *w, const ZklAction *action)
+{
+	CHECK(action->kind != ZKL_ACTION_RECORD || action->record.sent ||
+		  &w->slots[action->request] == showing || showing->record.sent);
+	return check_action(w, action);
+}
+
+/* The time of the last hold is over for which another one stays. */
+static void
+overdue_under_cover(void)
+{
+	World	   *w = world_ready();
+	uint32_t	cover = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
+
+	world_release(w, cover);
+	world_run(w);
+	showing = &w->requests[cover];
+	check_action = w->worker.before;
+	w->worker.before = is_shown;
+	world_overdue(w, r);
+	world_run(w);
+	w->worker.before = check_action;
+	CHECK(!world_holds(w, r));
+	world_release(w, r);
+	world_run(w);
+	world_wind_up(w);
+}
+
 /* Who names a hold that is over finds no cover in what is kept meanwhile. */
 static void
 kept_from_its_owner(void)
@@ -509,6 +543,7 @@ main(void)
 	RUN(nothing_to_keep);
 	RUN(left_and_not_released);
 	RUN(left_under_cover);
+	RUN(overdue_under_cover);
 	RUN(kept_from_its_owner);
 	return unit_finish();
 }
