@@ -161,7 +161,7 @@ heed_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
 		case ZKL_OP_SWEEP:
 			zkl_session_swept(m, reply->rc);
 			break;
-		case ZKL_OP_DIRECTORY:
+		case ZKL_OP_MAKE_DIRECTORY:
 			if (op.lock != NULL && reply->rc == ZKL_RC_OK)
 				zkl_directories_made(op.lock);
 			zkl_batch_reply_parent(m, op.lock, reply->rc);
@@ -169,7 +169,7 @@ heed_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
 		case ZKL_OP_PARENT:
 			zkl_batch_reply_parent(m, op.lock, reply->rc);
 			break;
-		case ZKL_OP_DIRECTORIES:
+		case ZKL_OP_DELETE_DIRECTORIES:
 			zkl_directories_deleted(m, reply);
 			break;
 		case ZKL_OP_DELETE:

@@ -443,7 +443,7 @@ make_level(ZklManager *m, ZklLock *lock, const char *path, size_t length, bool l
 	char	   *level = zkl_actions_join(m, path, "", "");
 
 	level[length] = '\0';
-	zkl_operations_send(m, last ? ZKL_OP_DIRECTORY : ZKL_OP_PARENT, lock, NULL,
+	zkl_operations_send(m, last ? ZKL_OP_MAKE_DIRECTORY : ZKL_OP_PARENT, lock, NULL,
 						ZKL_SEND_CREATE_CONTAINER, level);
 }
 
@@ -650,7 +650,7 @@ send_some(ZklManager *m)
 		ops[n++].version = -1;
 	}
 	m->directories.ngoing = n;
-	action = zkl_operations_send(m, ZKL_OP_DIRECTORIES, NULL, NULL, ZKL_SEND_MULTI,
+	action = zkl_operations_send(m, ZKL_OP_DELETE_DIRECTORIES, NULL, NULL, ZKL_SEND_MULTI,
 								 NULL);
 	action->multi = ops;
 	action->nmulti = n;
@@ -688,7 +688,7 @@ refused_one(const ZklReply *reply)
 	return UINT32_MAX;
 }
 
-/* If one was refused, that one stays, and the others go at once. */
+/* If one was refused, that one stays, and the others go each by itself. */
 void
 zkl_directories_deleted(ZklManager *m, const ZklReply *reply)
 {
@@ -704,10 +704,10 @@ zkl_directories_deleted(ZklManager *m, const ZklReply *reply)
 
 		if (i == m->directories.ngoing)
 			break;
-		if (refused == UINT32_MAX || i == refused)
-			forget_left(m, left);
-		else
-			left->due = m->now;
+		if (refused != UINT32_MAX && i != refused)
+			zkl_operations_send(m, ZKL_OP_IGNORE, NULL, NULL, ZKL_SEND_DELETE,
+								zkl_actions_join(m, left->path, "", ""));
+		forget_left(m, left);
 		i++;
 	}
 	m->directories.ngoing = 0;

@@ -850,7 +850,8 @@ shares_fate(const ZklRequest *r, const ZklOutcome *o)
 		return false;
 	if (o->rc != ZKL_RC_NONODE)
 		return r->lock == o->directory;
-	return o->directory->parents.rc != 0 && r->lock->parents.rc != 0;
+	return o->directory->parents.rc != 0 && r->lock->parents.rc != 0 &&
+		!zkl_directories_is_guessed(r->lock);
 }
 
 /*

@@ -470,8 +470,8 @@ typedef enum ZklOpKind
 	ZKL_OP_WATCH_OWN,
 	ZKL_OP_TOKEN,				/* get a node's czxid */
 	ZKL_OP_PARENT,
-	ZKL_OP_DIRECTORY,			/* create of a lock's directory itself */
-	ZKL_OP_DIRECTORIES,			/* delete of some that nobody uses */
+	ZKL_OP_MAKE_DIRECTORY,		/* create of a lock's directory itself */
+	ZKL_OP_DELETE_DIRECTORIES,	/* delete of some that nobody uses */
 	ZKL_OP_DELETE,				/* of a request's node */
 	ZKL_OP_RESET,				/* delete of a directory whose counter ended */
 	ZKL_OP_JANITOR,				/* looks for nodes that no request claims */

@@ -212,12 +212,16 @@ ZKL_SQL_CALL(zkl_sql_try_xact_lock_shared, try_lock, ZKL_SHARED, ZKL_LIFETIME_TR
 
 /* ---- releasing ---- */
 
+/* For what pg_advisory_lock() acquired, below: PostgreSQL's own locks go, too. */
+static bool unlock_with_local(const ZklTarget *lock, ZklLockMode mode);
+static void release_all_local(void);
+
 static Datum
 unlock(FunctionCallInfo fcinfo, ZklLockMode mode)
 {
 	ZklTarget	lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_NEEDS_NOTHING);
 
-	PG_RETURN_BOOL(zkl_held_release_lock(&lock, mode));
+	PG_RETURN_BOOL(unlock_with_local(&lock, mode));
 }
 
 ZKL_SQL_CALL(zkl_sql_unlock, unlock, ZKL_EXCLUSIVE);
@@ -226,6 +230,8 @@ ZKL_SQL_CALL(zkl_sql_unlock_shared, unlock, ZKL_SHARED);
 Datum
 zkl_sql_unlock_all(PG_FUNCTION_ARGS)
 {
+	zkl_lifetime_check();
+	release_all_local();
 	zkl_held_release_all("");
 	PG_RETURN_VOID();
 }
@@ -790,26 +796,85 @@ unlock_key(FunctionCallInfo fcinfo, ZklLockMode mode)
 	read_local(fcinfo, mode, ZKL_LIFETIME_SESSION, &local);
 	if (hold != NULL)
 		PG_RETURN_BOOL(release_both(&target, hold, &local));
-	ereport(WARNING,
-			(errmsg("you don't own a lock of type %s",
-					mode == ZKL_EXCLUSIVE ? "ExclusiveLock" : "ShareLock")));
-	PG_RETURN_BOOL(false);
+	PG_RETURN_BOOL(LockRelease(&local.tag, local.mode, true));
 }
 
 ZKL_SQL_CALL(zkl_sql_advisory_unlock, unlock_key, ZKL_EXCLUSIVE);
 ZKL_SQL_CALL(zkl_sql_advisory_unlock_shared, unlock_key, ZKL_SHARED);
 
+/* The same as a path: in UTF-8 */
+static const char *
+beginning_of_path(void)
+{
+	char	   *name = psprintf("%s0", beginning());
+	char	   *path = zkl_text_name_to_utf8(name, (int) strlen(name));
+
+	path[strlen(path) - 1] = '\0';
+	return path;
+}
+
 Datum
 zkl_sql_advisory_unlock_all(PG_FUNCTION_ARGS)
 {
-	char	   *name;
-	char	   *path;
-
 	zkl_lifetime_check();
 	LockReleaseSession(USER_LOCKMETHOD);
-	name = psprintf("%s0", beginning());
-	path = zkl_text_name_to_utf8(name, (int) strlen(name));
-	path[strlen(path) - 1] = '\0';
-	zkl_held_release_all(path);
+	zkl_held_release_all(beginning_of_path());
 	PG_RETURN_VOID();
+}
+
+/* ---- released by zk_unlock() ---- */
+
+/* The local lock that this session has behind a hold; false: it has none. */
+static bool
+find_local(const ZklHold *hold, LocalLock *local)
+{
+	const char *start = beginning_of_path();
+	const char *key = hold->lock->key.path + strlen(start);
+	long long	whole;
+	int			high,
+				low;
+
+	if (strncmp(hold->lock->key.path, start, strlen(start)) != 0)
+		return false;
+	if (sscanf(key, "%d,%d", &high, &low) == 2 &&
+		strcmp(key, psprintf("%d,%d", high, low)) == 0)
+		SET_LOCKTAG_ADVISORY(local->tag, MyDatabaseId, (uint32) high, (uint32) low, 2);
+	else if (sscanf(key, "%lld", &whole) == 1 &&
+			 strcmp(key, psprintf("%lld", whole)) == 0)
+		SET_LOCKTAG_ADVISORY(local->tag, MyDatabaseId, (uint32) (whole >> 32),
+							 (uint32) whole, 1);
+	else
+		return false;
+	local->mode = hold->mode == ZKL_SHARED ? ShareLock : ExclusiveLock;
+	local->of_session = true;
+	return zkl_compat_has_lock(&local->tag, local->mode);
+}
+
+/* Warns if the lock is not held. */
+static bool
+unlock_with_local(const ZklTarget *lock, ZklLockMode mode)
+{
+	ZklHold    *hold = zkl_hold_find(lock, mode, ZKL_LIFETIME_SESSION);
+	LocalLock	local;
+
+	if (hold == NULL || !find_local(hold, &local))
+		return zkl_held_release_lock(lock, mode);
+	zkl_lifetime_check();
+	return release_both(lock, hold, &local);
+}
+
+static void
+release_all_local(void)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &zkl_holds[ZKL_LIFETIME_SESSION])
+	{
+		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+		LocalLock	local;
+		uint32		n;
+
+		for (n = 0; !hold->within_call && n < hold->count && find_local(hold, &local); n++)
+			release_local(&local);
+	}
 }

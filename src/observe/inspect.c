@@ -174,6 +174,8 @@ put_work(ZklLine *line, const ZklLock *lock)
 	zkl_line_if(line, lock->tries.sent, "probe-sent");
 	zkl_line_if(line, lock->parents.missing, "make-parents");
 	zkl_line_if(line, lock->parents.rc != 0, "parents_rc=%d", lock->parents.rc);
+	zkl_line_if(line, lock->parents.guessed, "guessed");
+	zkl_line_if(line, lock->parents.made, "made");
 	zkl_line_if(line, lock->counter == ZKL_COUNTER_ENDED, "counter-ended");
 	zkl_line_if(line, lock->counter == ZKL_COUNTER_RESET, "reset-sent");
 }

@@ -137,7 +137,10 @@ take_signals(void)
 		if (zkl_signals_is_stop(signo) && shared)
 			stop_asked = signo;
 		else if (zkl_signals_is_stop(signo))
+		{
 			suspend(signo);
+			stop_asked = 0;
+		}
 		else if (signo != SIGCHLD && !shared)
 			zkl_guard_signal(signo);
 	}

@@ -229,4 +229,15 @@ zkl_compat_worker_is_registered(const char *library)
 	return false;
 }
 
+/* Whether this process has that lock, in that mode */
+static inline bool
+zkl_compat_has_lock(const LOCKTAG * tag, LOCKMODE mode)
+{
+#if PG_VERSION_NUM >= 170000
+	return LockHeldByMe(tag, mode, false);
+#else
+	return LockHeldByMe(tag, mode);
+#endif
+}
+
 #endif							/* ZKL_SHARED_COMPAT_H */

@@ -123,7 +123,7 @@ check_directories(const Host *h, const ZklAction *action)
 	uint32_t	i;
 	int			lock;
 
-	for (i = 0; op != NULL && op->kind == ZKL_OP_DIRECTORIES && i < action->nmulti; i++)
+	for (i = 0; op != NULL && op->kind == ZKL_OP_DELETE_DIRECTORIES && i < action->nmulti; i++)
 	{
 		for (lock = 0; lock < hosts.nlocks; lock++)
 		{
@@ -244,14 +244,14 @@ see_answer(const Host *h, const Frame *frame)
 
 	if (op == NULL)
 		return;
-	if (op->kind == ZKL_OP_DIRECTORY && op->lock != NULL && op->lock->parents.guessed)
+	if (op->kind == ZKL_OP_MAKE_DIRECTORY && op->lock != NULL && op->lock->parents.guessed)
 	{
 		if (frame->reply.rc == ZKL_RC_OK)
 			SEEN(GUESSED_RIGHT);
 		else if (frame->reply.rc == ZKL_RC_NODEEXISTS)
 			SEEN(GUESSED_WRONG);
 	}
-	if (op->kind == ZKL_OP_DIRECTORIES)
+	if (op->kind == ZKL_OP_DELETE_DIRECTORIES)
 	{
 		if (frame->reply.rc == ZKL_RC_OK)
 			SEEN(DIRECTORIES_DELETED);

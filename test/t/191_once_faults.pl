@@ -141,6 +141,7 @@ is($s1->sqlstate, '57014', 'cancelled in the commit');
 $gate->query('SELECT pg_advisory_unlock(1)');
 like(history(), qr/"keys":\["k"\]/, 'the note is still there');
 replace_worker($worker);
+wait_for(sub { history() !~ /"k"/ }, 'the next session takes the note back');
 used_ok(0, 'noted, aborted, worker restarted');
 
 # The same, and it was a FATAL error.

@@ -256,7 +256,21 @@ is($s->error('SELECT pg_advisory_unlock_all()'), '', 'unlock_all');
 ok($test->look_until($one, $held, "/advisory/postgress/7\n/advisory/x"),
 	'releases those of these functions alone');
 $s->query('SELECT zk_unlock_all()');
-$s->query('SELECT pg_advisory_lock(8)');
+
+# zk_unlock() and zk_unlock_all() release PostgreSQL's own locks, too: they would be in the
+# way of the next one that gets the distributed lock.
+my $local = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+$s->query('SELECT pg_advisory_lock(8), pg_advisory_lock(8), pg_advisory_lock_shared(-1, 2)');
+is($s->error("SELECT zk_unlock('/advisory/postgres/8')"), '', 'zk_unlock of such a name');
+is($test->look($one, $local), 2, 'counts for both locks');
+is($s->query("SELECT zk_unlock('/advisory/postgres/8')"), 't', 'the last one');
+is($test->look($one, $local), 1, 'releases both');
+is($s->error("SELECT zk_lock('/advisory/postgres/9'), zk_unlock('/advisory/postgres/9')"), '', 'a name alone');
+unlike($s->messages, qr/WARNING/, 'has no other lock');
+$s->query('SELECT pg_advisory_lock(8), pg_advisory_lock(8)');
+is($s->error('SELECT zk_unlock_all()'), '', 'zk_unlock_all');
+is($test->look($one, $local), 0, 'releases all of both kinds');
+$s->query("SELECT pg_advisory_lock(8)");
 $s->query('DISCARD ALL');
 ok($test->look_until($one, $held, '', 'DISCARD ALL releases them'), 'DISCARD ALL releases them');
 
