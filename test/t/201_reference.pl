@@ -188,18 +188,19 @@ cmp_ok($readme->text =~ tr/\n//, '<=', 200, 'README.md has 200 lines at most');
 # A page is as long as a reader has time for; what it says is tested elsewhere.  Its
 # bound may be passed by a tenth, but not that of all pages together.
 my %words = (
-	'README.md' => 1230,
-	'docs/install.md' => 1480,
-	'docs/jobs.md' => 2980,
-	'docs/locks.md' => 2530,
-	'docs/outages.md' => 1515,
-	'docs/guarantees.md' => 2960,
-	'docs/operations.md' => 2640,
-	'docs/procedures.md' => 1700,
-	'docs/monitoring.md' => 1610,
-	'docs/security.md' => 1540,
+	'README.md' => 1240,
+	'docs/coming-from.md' => 600,
+	'docs/install.md' => 1380,
+	'docs/jobs.md' => 2960,
+	'docs/locks.md' => 2470,
+	'docs/outages.md' => 1700,
+	'docs/guarantees.md' => 2540,
+	'docs/operations.md' => 2550,
+	'docs/procedures.md' => 1900,
+	'docs/monitoring.md' => 1650,
+	'docs/security.md' => 1550,
 	'docs/interop.md' => 1200,
-	'docs/reference.md' => 4250,);
+	'docs/reference.md' => 4260,);
 is_deeply([ sort(Document::for_users()) ], [ sort keys %words ], 'pages that have a bound');
 my ($sum, $limit) = (0, 0);
 foreach my $name (sort keys %words)
@@ -211,6 +212,7 @@ foreach my $name (sort keys %words)
 	$limit += $words{$name};
 }
 cmp_ok($sum, '<=', $limit, 'words of all pages');
+cmp_ok($limit, '<=', 26_000, 'the sum of the bounds');
 foreach my $name (Document::for_users())
 {
 	my @wide = grep { length > 120 } Document->new($name)->cells;
