@@ -71,12 +71,17 @@ same_uuid(const Slot *s, const ZklUuid *uuid)
 Slot *
 slot_of(Host *h, const ZklUuid *uuid)
 {
+	Slot	   *found = NULL;
 	int			i;
 
 	for (i = 0; h != NULL && i < MAX_SLOTS; i++)
-		if (same_uuid(&h->slots[i], uuid))
-			return &h->slots[i];
-	return NULL;
+	{
+		Slot	   *s = &h->slots[i];
+
+		if (same_uuid(s, uuid) && (found == NULL || s->state == SLOT_GRANTED))
+			found = s;
+	}
+	return found;
 }
 
 bool

@@ -41,7 +41,10 @@ extern Host *host_of_session(int64_t id);
 /* Whether the slot's node, sent once, is of this name */
 extern bool same_uuid(const Slot *s, const ZklUuid *uuid);
 
-/* The slot whose node bears this id; NULL: none, or there is no such server */
+/*
+ * The slot whose node bears this id: of several, one that holds.  NULL: none, or there is
+ * no such server.
+ */
 extern Slot *slot_of(Host *h, const ZklUuid *uuid);
 
 /* Over: not even in its last millisecond, which nobody relies on */
