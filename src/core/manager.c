@@ -169,6 +169,14 @@ heed_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
 		case ZKL_OP_PARENT:
 			zkl_batch_reply_parent(m, op.lock, reply->rc);
 			break;
+		case ZKL_OP_RESET:
+
+			/*
+			 * Whatever the answer is: if it was refused, the next request
+			 * meets the end again.
+			 */
+			zkl_lock_counter_good(op.lock);
+			break;
 		case ZKL_OP_DELETE_DIRECTORIES:
 			zkl_directories_deleted(m, reply);
 			break;

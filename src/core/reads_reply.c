@@ -299,13 +299,6 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 			if (same)
 				zkl_revived_ahead_read(m, op->request, reply);
 			break;
-		case ZKL_OP_RESET:
-
-			/*
-			 * If it was refused, the next request meets the end again.
-			 */
-			zkl_lock_counter_good(op->lock);
-			break;
 		default:
 			break;
 	}
