@@ -127,6 +127,8 @@ typedef struct Hosts
 	bool		cold;			/* names are seldom used, and come under one
 								 * parent */
 	ZklDialect	dialects[MAX_LOCKS];
+	Time		wiped_at;		/* the ensemble, with all directories; 0:
+								 * never */
 	Time		begun_anew[MAX_LOCKS];	/* when a directory with such a number
 										 * was deleted last; 0: none was */
 	bool		large_lost[MAX_LOCKS];	/* the ensemble has lost a node of a

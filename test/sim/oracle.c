@@ -541,6 +541,7 @@ oracle_wiped(void)
 	int			i;
 
 	memset(tokens, 0, sizeof(tokens));
+	hosts.wiped_at = base.now;
 	oracle_promises_void();
 	for (i = 0; i < hosts.n; i++)
 	{

@@ -419,6 +419,7 @@ has_no_number(const Host *h, int lock)
 {
 	return (uint32_t) lock_path(lock)->node[HEAD].counter > ZKL_SEQ_LIMIT ||
 		(hosts.begun_anew[lock] != 0 && !has_heard(h, hosts.begun_anew[lock])) ||
+		(hosts.wiped_at != 0 && !has_heard(h, hosts.wiped_at)) ||
 		(hosts.large_lost[lock] && may_have_lost(h));
 }
 
