@@ -44,8 +44,8 @@
  *
  * If a request has its place in the queue of a lock, it waits for the requests
  * ahead, as long as the lease is good.  Without a lease nothing is granted,
- * whatever is ahead.  As long as the place is not confirmed, nothing is known to
- * be ahead.
+ * whatever is ahead.  As long as the place is not confirmed, and the core has not said
+ * that somebody is ahead, the wait is one for ZooKeeper.
  */
 
 #define NO_QUESTION		(-1)
@@ -268,8 +268,8 @@ is_cached_ahead(const ZklAheadQuestion *ahead, char server[ZKL_MAX_SERVER_NAME +
 /* ---- what a wait is for ---- */
 
 /*
- * Whether ZooKeeper has told what is ahead of a request: until then it may be nothing.  The
- * core tells nothing of permits.
+ * Whether ZooKeeper has told that somebody is ahead of a request: until then it may be
+ * nobody.  The core does not say so of permits.
  */
 static bool
 is_known_to_wait(const ZklSlot *slot)

@@ -205,8 +205,8 @@ typedef struct ZklSlotHolder
 /* What the worker answers, and tells of a hold as it goes on */
 typedef struct ZklSlotAnswer
 {
-	bool		blocked;		/* it had to wait for others; known if
-								 * together, or for the statistics */
+	bool		blocked;		/* it had to wait for others: the core has
+								 * said so; of a permit only if together */
 	bool		behind_cached;	/* the try has timed out, and waits for a
 								 * server that may have the lock cached: */
 	char		caching_server[ZKL_MAX_SERVER_NAME + 1];	/* UTF-8, may be empty */

@@ -215,9 +215,9 @@ format_node_data(const ZklSlot *slot, char *buf)
 }
 
 /*
- * The core tells once if the request has to wait for others: for the backend if it
- * has requested several locks together, else for the statistics.  It tells nothing
- * about permits.
+ * The core tells once if the request has to wait for others: the backend lets go of
+ * what it has requested together, and says what its wait is for; the statistics count
+ * it.  Of permits it tells only those that are requested together.
  */
 static bool
 is_told_when_blocked(const ZklSlot *slot)
