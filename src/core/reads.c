@@ -558,13 +558,7 @@ zkl_directories_found(ZklManager *m, ZklRequest *r, ZklSeq seq)
 /* ---- the end ---- */
 
 void
-zkl_directories_shared(ZklLock *lock)
-{
-	lock->parents.made = false;
-}
-
-void
-zkl_directories_gone(ZklLock *lock)
+zkl_directories_disown(ZklLock *lock)
 {
 	lock->parents.made = false;
 }

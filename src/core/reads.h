@@ -174,11 +174,11 @@ extern void zkl_directories_refused(ZklLock *lock, int32_t rc);
 
 /* ---- deleted when it is not used any more ---- */
 
-/* Another client is in it, and may expect that it stays. */
-extern void zkl_directories_shared(ZklLock *lock);
-
-/* It was deleted.  If another client has made it again, it is that one's. */
-extern void zkl_directories_gone(ZklLock *lock);
+/*
+ * It is not to be deleted by us: another client is in it, and may expect that it stays;
+ * or it was deleted, and another client may have made it again.
+ */
+extern void zkl_directories_disown(ZklLock *lock);
 
 /* The lock is forgotten; a lock is made that may have been forgotten before. */
 extern void zkl_directories_leave(ZklManager *m, const ZklLock *lock);

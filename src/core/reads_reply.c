@@ -322,7 +322,7 @@ directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 		return;
 	}
 	if (kind == ZKL_EVENT_DELETED)
-		zkl_directories_gone(lock);
+		zkl_directories_disown(lock);
 	zkl_reads_set_watch(m, &lock->directory.watch, ZKL_WATCH_NONE);
 	zkl_contenders_directory_changed(lock);
 	zkl_lock_settle_idle(m, lock);
@@ -439,7 +439,7 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child)
 						 &uuid))
 	{
 		zkl_contenders_add_stranger(lock);
-		zkl_directories_shared(lock);
+		zkl_directories_disown(lock);
 		return;
 	}
 	r = has_uuid ? zkl_node_find(m, &uuid) : NULL;
@@ -452,7 +452,7 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child)
 			c.uuid = uuid;
 		c.leftover = c.zklock && r == NULL && zkl_node_made_uuid(m, &uuid);
 		zkl_contenders_add(lock, &c, child);
-		zkl_directories_shared(lock);
+		zkl_directories_disown(lock);
 	}
 }
 
@@ -579,12 +579,12 @@ is_in_the_way(ZklManager *m, ZklLock *lock, const char *child, ZklLockMode *mode
 
 	if (!zkl_znode_parse(lock->dialect, child, mode, &seq, &has_uuid, &uuid))
 	{
-		zkl_directories_shared(lock);
+		zkl_directories_disown(lock);
 		return false;
 	}
 	r = has_uuid ? zkl_node_find(m, &uuid) : NULL;
 	if (r == NULL)
-		zkl_directories_shared(lock);
+		zkl_directories_disown(lock);
 	if (r != NULL && zkl_node_mode(r) == ZKL_SHARED)
 		*mode = ZKL_SHARED;
 	if (r == NULL && has_uuid && zkl_node_made_uuid(m, &uuid))
