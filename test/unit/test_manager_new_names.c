@@ -162,7 +162,7 @@ directories_go_again(void)
 	world_wind_up(w);
 }
 
-/* Somebody is in one of them: the others go all the same. */
+/* Somebody is in some of them: after one refusal, the others go all the same. */
 static void
 directory_in_use_stays(void)
 {
@@ -171,13 +171,18 @@ directory_in_use_stays(void)
 
 	pass(w, "/new/second");
 	pass(w, "/new/third");
+	pass(w, "/new/fourth");
 	foreign_enter(w, "/new/second", ZKL_EXCLUSIVE, other);
+	foreign_enter(w, "/new/third", ZKL_EXCLUSIVE, other);
 	world_sleep(w, SESSION_TIMEOUT * 2);
 	world_run(w);
 	CHECK(!is_there(WORLD_ROOT "/new/first"));
 	CHECK(is_there(WORLD_ROOT "/new/second"));
-	CHECK(!is_there(WORLD_ROOT "/new/third"));
+	CHECK(is_there(WORLD_ROOT "/new/third"));
+	CHECK(!is_there(WORLD_ROOT "/new/fourth"));
+	CHECK_INT(w->zk.counts.failed_multis, 1);
 	foreign_leave_all(w, "/new/second");
+	foreign_leave_all(w, "/new/third");
 	world_wind_up(w);
 }
 
