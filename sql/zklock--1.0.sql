@@ -560,7 +560,7 @@ COMMENT ON COLUMN zk_queue_row.requested_at IS
 COMMENT ON COLUMN zk_queue_row.granted_at IS
 'time of the grant, by the clock of the server that holds the lock, or null';
 COMMENT ON COLUMN zk_queue_row.held_until IS
-'time at which the session loses the lock, by at_most, or null';
+'time at which the session loses the lock, by at_most, or a reservation of this server ends, or null';
 COMMENT ON COLUMN zk_queue_row.dialect IS
 'curator_rw, curator_mutex or kazoo; curator for leaders, permits and members';
 COMMENT ON COLUMN zk_queue_row.cached IS

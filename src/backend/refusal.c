@@ -194,6 +194,35 @@ time_words(const ZklNodeData *data)
 	return timestamptz_to_str(time_t_to_timestamptz((pg_time_t) (ms / 1000)));
 }
 
+/*
+ * A reservation is its role's and its server's: the session that made it may have ended.
+ * Only its own server knows how long it lasts.
+ */
+static const char *
+reservation_words(const ZklAheadEntry *entry, const ZklNodeData *data, bool names)
+{
+	const char *server = shown(data->server, sizeof(data->server));
+	const char *user = names ? user_words(data) : "";
+
+	if (entry->kept_until != 0)
+		return psprintf("reserved until %s on server \"%s\"%s",
+						timestamptz_to_str(entry->kept_until), server, user);
+	return psprintf("reserved on server \"%s\"%s since %s", server, user,
+					time_words(data));
+}
+
+/*
+ * Of the first of a queue.  A session of this server that asks for a reservation has it
+ * no longer than for a moment.
+ */
+static bool
+is_reservation(const ZklAheadEntry *entry, ZklNodeData *data)
+{
+	return zkl_node_data_parse(entry->data, entry->data_length, data) &&
+		strcmp(data->lifetime, "reservation") == 0 &&
+		(entry->kept_until != 0 || entry->name_length != 0);
+}
+
 static const char *
 queued_words(const ZklAheadEntry *entry, bool names)
 {
@@ -204,7 +233,7 @@ queued_words(const ZklAheadEntry *entry, bool names)
 	if (data.cached)
 		return psprintf("server \"%s\", which may have it cached",
 						shown(data.server, sizeof(data.server)));
-	if (entry->kept_until != 0)
+	if (entry->kept_until != 0 && strcmp(data.lifetime, "reservation") != 0)
 		return psprintf("server \"%s\" until %s, because its holder, process %d%s, was promised that and has lost its connection",
 						shown(data.server, sizeof(data.server)),
 						timestamptz_to_str(entry->kept_until), data.pid,
@@ -225,6 +254,7 @@ zkl_stall_ahead_words(const ZklAheadQuestion *ahead, const char *name, bool name
 	ZklEntries	list;
 	ZklAheadEntry nearest;
 	ZklAheadEntry first;
+	ZklNodeData data;
 	StringInfoData words;
 	bool		is_permit;
 
@@ -234,7 +264,10 @@ zkl_stall_ahead_words(const ZklAheadQuestion *ahead, const char *name, bool name
 	is_permit = zkl_slots[ahead->asked].s_request.dialect == ZKL_DIALECT_PERMIT;
 	if (!zkl_entries_next(&list, &first))
 		first = nearest;
-	if (!is_permit)
+	if (!is_permit && is_reservation(&first, &data))
+		appendStringInfo(&words, "Distributed lock \"%s\" is %s",
+						 name, reservation_words(&first, &data, names));
+	else if (!is_permit)
 		appendStringInfo(&words, "Distributed lock \"%s\" is held by %s",
 						 name, queued_words(&first, names));
 	if (is_permit || first.name != nearest.name)
@@ -438,7 +471,7 @@ explain_ahead(int slotno, const char *name, ZklStallReason *reason)
 			reason->detail = psprintf("Other sessions hold distributed lock \"%s\" or requested it earlier.",
 									  name);
 		if (zkl_rights_may_call_queue(zkl_slots[slotno].s_request.path))
-			reason->hint = psprintf("See SELECT granted, server, pid, usename, requested_at FROM zk_queue(%s).",
+			reason->hint = psprintf("See SELECT granted, server, pid, usename, requested_at, held_until FROM zk_queue(%s).",
 									quote_literal_cstr(name));
 	}
 	zkl_stall_ahead_forget(&ahead);

@@ -194,8 +194,8 @@ typedef struct ZklEpilogue
 typedef struct ZklAheadEntry
 {
 	int64		place;			/* of the request that is asked about */
-	TimestampTz kept_until;		/* its holder's process has ended, and was
-								 * told this time; 0: it is not so */
+	TimestampTz kept_until;		/* it is reserved; or its holder's process has
+								 * ended, and was told this time; 0: neither */
 	const char *name;			/* of the znode, without its directory */
 	uint32		name_length;
 	const char *data;

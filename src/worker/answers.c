@@ -143,23 +143,32 @@ take_queued_data(Queued *queued, const char *data, size_t length)
 	memcpy(queued->data, data, queued->length);
 }
 
+/* Until when a lock without a session is surely kept, by boottime.h; 0: it has one. */
+static int64
+kept_until(const ZklSlot *slot)
+{
+	int64		until = slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION ?
+	slot->s_keep_until : slot->s_promised_until;
+
+	return slot->s_state == ZKL_SLOT_RELEASED && until > zkl_boottime_ms() &&
+		slot->s_keep_until <= until ? until : 0;
+}
+
 /* What the core knows.  False: its name is too long for one of a contender. */
 static bool
 note(AheadTask *ahead, const ZklQueued *known)
 {
 	Queued	   *queued = &ahead->queued[ahead->n];
 	ZklSlot		slot;
+	int64		until;
 
 	if (known->request >= 0)
 	{
 		zkl_slot_copy((int) known->request, &slot);
 		queued->length = (uint32) zkl_from_slots_node_data(&slot, queued->data);
-		if (slot.s_state == ZKL_SLOT_RELEASED &&
-			slot.s_request.lifetime != ZKL_LIFETIME_RESERVATION &&
-			slot.s_promised_until > zkl_boottime_ms() &&
-			slot.s_keep_until <= slot.s_promised_until)
-			queued->kept_until = GetCurrentTimestamp() +
-				(slot.s_promised_until - zkl_boottime_ms()) * 1000;
+		until = kept_until(&slot);
+		if (until != 0)
+			queued->kept_until = GetCurrentTimestamp() + (until - zkl_boottime_ms()) * 1000;
 	}
 	else if (strlcpy(queued->znode, known->znode, sizeof(queued->znode)) >=
 			 sizeof(queued->znode))

@@ -38,6 +38,26 @@ is($other->query("SELECT granted, pid, usename IS NOT NULL, application_name FRO
 	't||t|zklock test', 'as other servers see it, too');
 is($other->query("SELECT zk_try_lock('/r')"), 'f', 'another server does not get the lock');
 is($s->query("SELECT zk_try_lock('/r')"), 'f', 'nor does this one');
+
+# Who waits is told of the reservation, not of a session that has ended.
+my $user = $s->query('SELECT session_user');
+my $time = qr/\d{4}-\d\d-\d\d [^"]+/;
+$one->safe_psql('postgres', 'CREATE ROLE watcher LOGIN IN ROLE pg_read_all_stats; CREATE ROLE stranger LOGIN; '
+	  . 'GRANT EXECUTE ON FUNCTION zk_lock TO watcher, stranger');
+my ($watcher, $stranger) = map { $test->session($one, user => $_) } qw(watcher stranger);
+is($watcher->error("SELECT zk_lock('/r', '100 ms')"), '55P03', 'a timeout of this server');
+like($watcher->messages,
+	qr{^Distributed lock "/r" is reserved until $time on server "server1" \(user "\Q$user\E", application "zklock test"\)\.$}m,
+	'says until when, where, and for whom');
+unlike($watcher->messages, qr/process/, 'and no process');
+is($stranger->error("SELECT zk_lock('/r', '100 ms')"), '55P03', 'the same of a role that may see less');
+like($stranger->messages, qr{^Distributed lock "/r" is reserved until $time on server "server1"\.$}m,
+	'does not say for whom');
+is($other->error("SELECT zk_lock('/r', '100 ms')"), '55P03', 'a timeout of another server');
+like($other->messages,
+	qr{^Distributed lock "/r" is reserved on server "server1" \(user "\Q$user\E", application "zklock test"\) since $time\.\nSee SELECT granted, server, pid, usename, requested_at, held_until FROM zk_queue\('/r'\)\.$}m,
+	'which does not know its end, and says where to look');
+$_->close foreach $watcher, $stranger;
 $test->enqueue($other, "SELECT zk_lock('/r')", '/r');
 
 my $left = $s->query("SELECT zk_assert_lock('/r', $token)");
