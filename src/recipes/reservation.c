@@ -226,6 +226,28 @@ raise_not_reserved(const ZklTarget *lock, int64 token)
 	pg_unreachable();
 }
 
+/* Who asks at a wrong server would think that the reservation is over, and go on. */
+static void
+warn_not_reserved(const ZklTarget *lock, int64 token)
+{
+	ereport(WARNING,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("distributed lock \"%s\" is not reserved with token %lld on this server",
+					zkl_text_for_client(lock->name), (long long) token),
+			 errdetail("The reservation is over, or belongs to another server."),
+			 errhint("A reservation can be renewed and cancelled only on the server where it was made.")));
+}
+
+static void
+warn_lost(const ZklTarget *lock, const ZklSlot *slot)
+{
+	ereport(WARNING,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("the reservation of distributed lock \"%s\" was lost",
+					zkl_text_for_client(lock->name)),
+			 errdetail("%s", zkl_slot_lost_detail((ZklError) slot->s_answer.error))));
+}
+
 bool
 zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms)
 {
@@ -237,10 +259,14 @@ zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms)
 	zkl_lifetime_check();
 	question.about = find_by_token(lock, token, &slot);
 	if (question.about < 0)
+	{
+		warn_not_reserved(lock, token);
 		return false;
+	}
 	if (zkl_slot_is_lost_kept(&slot))
 	{
 		tell_role_of_loss(question.about, &slot);
+		warn_lost(lock, &slot);
 		return false;
 	}
 	question.by_other = slot.s_request.roleid != GetSessionUserId();
@@ -248,7 +274,10 @@ zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms)
 						  Max(zkl_status_answer_timeout_ms(), 2 * ZKL_LONGEST_PROOF_MS), false);
 	zkl_wait_for_answer(lock, &question, renewal_context, &at, &answer);
 	if (answer.s_state != ZKL_SLOT_GRANTED)
+	{
+		warn_not_reserved(lock, token);
 		return false;
+	}
 	if (ms != 0)
 		(void) confirm(lock, &slot);
 	return true;

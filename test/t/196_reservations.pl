@@ -66,6 +66,18 @@ ok($s->query("SELECT '$left'::interval BETWEEN '1 ms' AND '4 s'") eq 't',
 is($s->query("SELECT zk_renew_reservation('/r', $token, '5 min')"), 't', 'another session renews it');
 is($s->query("SELECT zk_renew_reservation('/r', $token + 1, '5 min')"), 'f', 'not with another token');
 is($s->query("SELECT zk_renew_reservation('/q', $token, '5 min')"), 'f', 'nor for another name');
+my $unknown = qr{^WARNING\n55000\ndistributed lock "/r" is not reserved with token $token on this server
+The reservation is over, or belongs to another server\.
+A reservation can be renewed and cancelled only on the server where it was made\.$}m;
+my $elsewhere = $test->session($two);
+foreach my $call ("zk_renew_reservation('/r', $token, '5 min')", "zk_cancel_reservation('/r', $token)")
+{
+	is($elsewhere->query("SELECT $call"), 'f', "$call: another server does not know it");
+	like($elsewhere->messages, $unknown, "$call: and says so");
+	is($s->query("SELECT $call"), 't', "$call: its own does") if $call =~ /renew/;
+	is($s->messages, '', "$call: without a word") if $call =~ /renew/;
+}
+$elsewhere->close;
 is($s->query("SELECT zk_cancel_reservation('/r', $token - 1)"), 'f', 'nor is it cancelled by that');
 is($s->error("SELECT zk_assert_lock('/r', $token + 1)"), '55000', 'nor asserted');
 is($s->error("SELECT zk_reserve('/r', '1 min')"), '55P03', 'a second one of the same role');
@@ -97,6 +109,7 @@ ok($test->still_waits($other), 'nobody else has got it so far');
 is($s->query("SELECT zk_renew_reservation('/r', $token, '100 ms')"), 't', 'it is to end soon');
 cmp_ok($other->value, '>', $token, 'then the next in line has the lock, with a higher token');
 is($s->query("SELECT zk_renew_reservation('/r', $token, '5 min')"), 'f', 'and it cannot be renewed');
+like($s->messages, $unknown, 'which is said');
 is($s->query("SELECT zk_cancel_reservation('/r', $token)"), 'f', 'nor cancelled');
 $other->query("SELECT zk_unlock('/r')");
 $token = $s->query("SELECT zk_reserve('/r', '10 min', '1 min')");

@@ -262,6 +262,9 @@ $test->enqueue($rival, "SELECT zk_lock('/p/reserved')", '/p/reserved');
 $super->send("SELECT zk_break_lock('/p/reserved')");
 not_before($rival, $until, 'a broken reservation');
 is($s->query("SELECT zk_renew_reservation('/p/reserved', $token, '10 min')"), 'f', 'broken: not renewed');
+like($s->messages,
+	qr{^WARNING\n40001\nthe reservation of distributed lock "/p/reserved" was lost\nAn operator broke it},
+	'broken: which says why');
 $super->result;
 $rival->query($release);
 $s->close;
