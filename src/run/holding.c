@@ -42,6 +42,8 @@ static int64_t renew_at;		/* the next renewal is due */
 static int64_t sent_at;			/* the question */
 static int64_t sure_until;
 static bool gone = false;		/* nothing is left to renew */
+static char trouble[512] = "";	/* the first one since the lock was sure for
+								 * long */
 
 static int64_t
 earliest(int64_t a, int64_t b)
@@ -192,6 +194,25 @@ send_question(void)
 				   2, values);
 }
 
+static void
+note_trouble(const char *words)
+{
+	if (trouble[0] == '\0')
+		snprintf(trouble, sizeof(trouble), "%s", words);
+}
+
+/* Nothing is left to cancel, either. */
+static void
+say_gone(void)
+{
+	const char *warning = zkl_server_warning();
+
+	zkl_options_say("the reservation of \"%s\" is gone%s%s", options->lock,
+					warning[0] != '\0' ? ": " : "", warning);
+	note_trouble(warning[0] != '\0' ? warning : "its reservation has ended");
+	zkl_ask_reserved(NULL, NULL);
+}
+
 /*
  * The reservation is gone: an operator may have broken it, and somebody else have the
  * lock in a moment.
@@ -203,7 +224,7 @@ take_loss(void)
 	int64_t		grace = lost_grace();
 
 	gone = true;
-	zkl_options_say("the reservation of \"%s\" is gone", options->lock);
+	say_gone();
 	zkl_guard_set_deadlines(now, earliest(sure_until, now + grace));
 }
 
@@ -215,7 +236,10 @@ take_answer_of_holding(PGresult *result)
 
 	asked = NOTHING;
 	if (PQresultStatus(result) != PGRES_TUPLES_OK)
+	{
 		zkl_options_say("could not renew \"%s\": %s", options->lock, zkl_ask_words(result));
+		note_trouble(zkl_ask_words(result));
+	}
 	else if (PQgetisnull(result, 0, 0))
 		take_loss();
 	else if (answered == RENEWAL)
@@ -236,7 +260,12 @@ take_answer_of_holding(PGresult *result)
 		 * the server until it does, so the program learns of it at once.
 		 */
 		if (sure_ms < timeout_ms / 2)
+		{
 			renew_at = sent_at;
+			note_trouble("ZooKeeper did not confirm it in time");
+		}
+		else
+			trouble[0] = '\0';
 	}
 	PQclear(result);
 }
@@ -253,6 +282,7 @@ zkl_holding_keep(void)
 	if (zkl_server_has_broken(&why))
 	{
 		zkl_options_say("connects again: %s", why);
+		note_trouble(why);
 		asked = NOTHING;
 	}
 	zkl_server_expect(timeout_ms / 6);
@@ -295,7 +325,7 @@ await_answer(void)
 	}
 	if (PQgetisnull(result, 0, 0))
 	{
-		zkl_options_say("the reservation is gone");
+		say_gone();
 		zkl_ask_leave(ZKL_RUN_UNAVAILABLE);
 	}
 	return result;
@@ -341,6 +371,12 @@ bool
 zkl_holding_is_limited(int64_t now)
 {
 	return now >= limit;
+}
+
+const char *
+zkl_holding_trouble(void)
+{
+	return trouble[0] != '\0' ? trouble : "no renewal was confirmed in time";
 }
 
 void

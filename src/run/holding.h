@@ -27,6 +27,9 @@ extern void zkl_holding_limit(int64_t until);
 /* Whether that time, or --at-most, has come */
 extern bool zkl_holding_is_limited(int64_t now);
 
+/* Why the lock could not be kept, as far as is known */
+extern const char *zkl_holding_trouble(void);
+
 /* Between these, another process may keep the lock. */
 extern void zkl_holding_pause(void);
 extern void zkl_holding_resume(void);

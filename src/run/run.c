@@ -157,9 +157,11 @@ end_rest(void)
 {
 	int64_t		now = zkl_clock_ms();
 
-	if (zkl_guard_has_ended())
-		zkl_options_say(zkl_holding_is_limited(now) ? "ended the program after --at-most" :
-						"ended the program, as the lock could not be kept");
+	if (zkl_guard_has_ended() && zkl_holding_is_limited(now))
+		zkl_options_say("ended the program after --at-most");
+	else if (zkl_guard_has_ended())
+		zkl_options_say("ended the program, as \"%s\" could not be kept: %s", options.lock,
+						zkl_holding_trouble());
 	zkl_holding_limit(now + LEFT_MS);
 }
 

@@ -27,6 +27,9 @@ static PGresult *last_result = NULL;
 static int64_t since = 0;		/* it connects, or is busy */
 static int64_t again_at = ZKL_RUN_NEVER;
 static char why_broken[512] = "";
+static char last_words[512] = "";	/* of a FATAL error, ahead of the
+									 * connection's end */
+static char warning[512] = "";	/* the detail of the statement's last one */
 
 static int	server_socket(short *events);
 static void ask_fail(const PGresult *result)
@@ -45,6 +48,7 @@ connection_start(void)
 
 	again_at = ZKL_RUN_NEVER;
 	since = zkl_clock_ms();
+	last_words[0] = '\0';
 	connection = PQconnectStartParams(names, values, 1);
 	connecting = PGRES_POLLING_WRITING;
 	if (connection == NULL)
@@ -56,7 +60,8 @@ give_connection_up(const char *why)
 {
 	size_t		n;
 
-	snprintf(why_broken, sizeof(why_broken), "%s", why);
+	snprintf(why_broken, sizeof(why_broken), "%s", last_words[0] != '\0' ? last_words : why);
+	last_words[0] = '\0';
 	n = strcspn(why_broken, "\n");
 	why_broken[n] = '\0';
 	if (n == 0)
@@ -71,9 +76,20 @@ give_connection_up(const char *why)
 	again_at = zkl_clock_ms() + (connecting == PGRES_POLLING_OK ? 0 : PAUSE_MS);
 }
 
+/* To a client that waits for nothing, libpq passes on a FATAL error as a notice. */
 static void
-ignore_notice(void *arg, const PGresult *result)
+take_notice(void *arg, const PGresult *result)
 {
+	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+
+	if (severity == NULL || message == NULL)
+		return;
+	if (strcmp(severity, "FATAL") == 0)
+		snprintf(last_words, sizeof(last_words), "%s", message);
+	else if (strcmp(severity, "WARNING") == 0)
+		snprintf(warning, sizeof(warning), "%s", detail != NULL ? detail : message);
 }
 
 static void
@@ -90,7 +106,7 @@ go_on_connecting(void)
 		give_connection_up(PQerrorMessage(connection));
 	else if (connecting == PGRES_POLLING_OK)
 	{
-		(void) PQsetNoticeReceiver(connection, ignore_notice, NULL);
+		(void) PQsetNoticeReceiver(connection, take_notice, NULL);
 		(void) PQsetnonblocking(connection, 1);
 	}
 }
@@ -123,6 +139,7 @@ server_is_in_transaction(void)
 void
 zkl_server_ask(const char *sql, int n, const char *const *values)
 {
+	warning[0] = '\0';
 	if (PQsendQueryParams(connection, sql, n, NULL, values, NULL, NULL, 0) != 1)
 		give_connection_up(PQerrorMessage(connection));
 	else
@@ -194,7 +211,7 @@ zkl_server_expect(int64_t ms)
 	bool		waits = connection != NULL && (busy || connecting != PGRES_POLLING_OK);
 
 	if (waits && zkl_clock_ms() >= since + ms)
-		give_connection_up("no answer in time");
+		give_connection_up("the server does not answer");
 }
 
 bool
@@ -208,6 +225,12 @@ zkl_server_has_broken(const char **why)
 	why_broken[0] = '\0';
 	*why = told;
 	return true;
+}
+
+const char *
+zkl_server_warning(void)
+{
+	return warning;
 }
 
 /*

@@ -36,6 +36,9 @@ extern void zkl_server_expect(int64_t ms);
 /* Whether the connection broke since the last call of this, and why */
 extern bool zkl_server_has_broken(const char **why);
 
+/* The detail of the last WARNING of the statement that was asked last; empty: none */
+extern const char *zkl_server_warning(void);
+
 /* Ends the connection without a word.  zkl_server_begin() makes another one. */
 extern void zkl_server_drop(void);
 
@@ -62,7 +65,7 @@ extern PGresult *zkl_ask_or_leave(const char *sql, int n, const char *const *val
 /* The server's words for an error, in a line */
 extern const char *zkl_ask_words(const PGresult *result);
 
-/* From now on, who leaves cancels this reservation. */
+/* From now on, who leaves cancels this reservation; NULL: none. */
 extern void zkl_ask_reserved(const char *lock, const char *token);
 
 /*

@@ -166,6 +166,12 @@ my %ends = (
 		$test->zk->resume;
 	},
 	'kill -9 of the server' => sub { $one->kill9 });
+my %why = (
+	'SIGSTOP of zklock-run' => qr/no renewal was confirmed in time/,
+	'a server that is cut off' => qr/the server does not answer/,
+	'kill -9 of ZooKeeper' => qr/ZooKeeper did not confirm it in time/,
+	'SIGSTOP of ZooKeeper' => qr/ZooKeeper did not confirm it in time/,
+	'kill -9 of the server' => qr/.*(closed the connection|connection to server)/);
 foreach my $round (1 .. $ENV{ROUNDS} // 1)
 {
 	race($_, $round) foreach sort keys %ends;
@@ -189,6 +195,9 @@ sub race
 	note sprintf('%s: %.2f s', $end, $distance);
 	kill 'CONT', $run->pid, $worker;
 	$run->{harness}->finish unless $end =~ /ZooKeeper/;
+	like($run->err, qr{ended the program, as "/race" could not be kept: $why{$end}},
+		"$end: it says which lock, and why")
+	  if $why{$end};
 	if ($end =~ /kill -9 of the server/)
 	{
 		delete $one->{_pid};
@@ -215,7 +224,9 @@ $run = start($one, '/broken', '--', job('broken', 60));
 begins('broken');
 $holder->query("SELECT zk_break_lock('/broken')");
 is($run->status, 143, 'zk_break_lock() ends the program');
-like($run->err, qr{the reservation of "/broken" is gone}, 'it says why');
+like($run->err, qr{the reservation of "/broken" is gone: An operator broke it}, 'it says why');
+like($run->err, qr{ended the program, as "/broken" could not be kept: An operator broke it},
+	'and of which lock that was');
 # One that does not heed SIGTERM has the grace, once.
 $run = start($one, '--grace=200ms', '/broken', '--', job('stubborn broken', 60));
 begins('stubborn broken');
