@@ -53,6 +53,54 @@ earliest(int64_t a, int64_t b)
 
 /* ---- ahead of the program ---- */
 
+static bool
+may_wait(void)
+{
+	return options->timeout == NULL || strcmp(options->timeout, "0") != 0;
+}
+
+/*
+ * Whether the database has the functions, and the role may call all that may be needed: a
+ * right that is missing shows now, not only when another one has the lock.
+ */
+static void
+check_database(void)
+{
+	static const char sql[] =
+	"SELECT e.oid IS NOT NULL, pg_catalog.current_database(), pg_catalog.quote_ident(current_user),"
+	" (SELECT pg_catalog.string_agg(p.proname::pg_catalog.text, ', ' ORDER BY p.proname)"
+	" FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid = d.objid"
+	" WHERE d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.refobjid = e.oid"
+	" AND d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass"
+	" AND p.proname = ANY (pg_catalog.string_to_array($1, ' '))"
+	" AND NOT pg_catalog.has_function_privilege(p.oid, 'EXECUTE'))"
+	" FROM (VALUES (0)) AS always LEFT JOIN pg_catalog.pg_extension e ON e.extname = 'zklock'";
+	char		needed[256];
+	const char *values[] = {needed};
+	PGresult   *result;
+	const char *missing;
+
+	snprintf(needed, sizeof(needed),
+			 "zk_try_reserve zk_renew_reservation zk_assert_lock zk_cancel_reservation%s%s",
+			 may_wait() ? " zk_await_reservation" : "",
+			 options->period != NULL ? " zk_once zk_time" : "");
+	result = zkl_ask_or_leave(sql, 1, values);
+	if (PQgetvalue(result, 0, 0)[0] != 't')
+	{
+		zkl_options_say("database \"%s\" has no extension zklock: name another one with -d, or CREATE EXTENSION zklock there",
+						PQgetvalue(result, 0, 1));
+		zkl_ask_leave(ZKL_RUN_CONFIGURATION);
+	}
+	missing = PQgetvalue(result, 0, 3);
+	if (missing[0] != '\0')
+	{
+		zkl_options_say("role %s may not call what it needs: GRANT EXECUTE ON ROUTINE %s TO %s",
+						PQgetvalue(result, 0, 2), missing, PQgetvalue(result, 0, 2));
+		zkl_ask_leave(ZKL_RUN_NO_PERMISSION);
+	}
+	PQclear(result);
+}
+
 static void
 read_session_timeout(void)
 {
@@ -131,7 +179,6 @@ get_token(void)
 {
 	const char *values[] = {options->lock, duration, options->timeout};
 	PGresult   *result = zkl_ask_or_leave("SELECT zk_try_reserve($1, $2)", 2, values);
-	bool		may_wait = options->timeout == NULL || strcmp(options->timeout, "0") != 0;
 
 	if (!PQgetisnull(result, 0, 0))
 	{
@@ -140,8 +187,8 @@ get_token(void)
 	}
 	PQclear(result);
 	if (!zkl_options_is_quiet())
-		say_who_has_it(may_wait ? "waits for" : "could not get");
-	if (!may_wait)
+		say_who_has_it(may_wait() ? "waits for" : "could not get");
+	if (!may_wait())
 		zkl_ask_leave(ZKL_RUN_BUSY);
 	take_token(zkl_ask_or_leave("CALL zk_await_reservation($1, $2, $3, NULL)", 3, values));
 }
@@ -350,6 +397,7 @@ zkl_holding_reserve(const ZklRunOptions *chosen)
 {
 	options = chosen;
 	read_session_timeout();
+	check_database();
 	get_token();
 	zkl_ask_reserved(options->lock, token);
 }

@@ -175,6 +175,7 @@ PGresult *
 zkl_server_poll(void)
 {
 	PGresult   *result;
+	bool		lives;
 
 	if (connection == NULL && zkl_clock_ms() >= again_at)
 		connection_start();
@@ -190,7 +191,11 @@ zkl_server_poll(void)
 		go_on_connecting();
 		return NULL;
 	}
-	if (PQflush(connection) < 0 || PQconsumeInput(connection) != 1)
+	lives = PQflush(connection) >= 0 && PQconsumeInput(connection) == 1;
+
+	/* Last words may have come. */
+	(void) PQisBusy(connection);
+	if (!lives)
 	{
 		give_connection_up(PQerrorMessage(connection));
 		return NULL;

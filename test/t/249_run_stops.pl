@@ -97,6 +97,8 @@ sub round
 		$first->{harness}->signal('TERM');
 	}
 	$_->{harness}->finish foreach $next, $first;
+	like(${ $first->{err} }, qr{"$name" could not be kept: terminating connection due to}, "$case: it says why")
+	  if $case eq 'fast stop';
 	my @first = times_in($first_log);
 	my @next = times_in($next_log);
 	note_distance($case, 1000 * ($next[0] - $first[-1]));

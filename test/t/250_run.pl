@@ -69,6 +69,30 @@ like($err, qr/role "nobody" does not exist/, 'it says so');
 $one->safe_psql('postgres', 'CREATE ROLE weak LOGIN');
 ($status, $out, $err) = run_it($one, '-U', 'weak', '/run', '--', 'true');
 is($status, 77, 'no right to it');
+my $grants = 'GRANT EXECUTE ON ROUTINE';
+like($err, qr/^zklock-run: role weak may not call what it needs: $grants zk_await_reservation, zk_try_reserve TO weak$/m,
+	'all that is missing');
+
+# What is needed only later is missing from the start.
+$one->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION zk_try_reserve TO weak');
+($status, $out, $err) = run_it($one, '-U', 'weak', '/run', '--', 'true');
+is($status, 77, 'no right to wait, though nobody has the lock');
+like($err, qr/: $grants zk_await_reservation TO weak$/m, 'it says which right helps');
+($status) = run_it($one, '-U', 'weak', '--try', '/run', '--', 'true');
+is($status, 0, '--try needs none');
+($status, $out, $err) = run_it($one, '-U', 'weak', '--try', '--once=1 day', '/run', '--', 'true');
+is($status, 77, '--once does');
+like($err, qr/: $grants zk_once, zk_time TO weak$/m, 'it says which');
+$one->safe_psql('postgres', 'REVOKE EXECUTE ON FUNCTION zk_cancel_reservation FROM PUBLIC');
+($status, $out, $err) = run_it($one, '-U', 'weak', '--try', '/run', '--', 'true');
+like("$status $err", qr/^77 .*: $grants zk_cancel_reservation TO weak$/m, 'and those for the end');
+$one->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION zk_cancel_reservation TO PUBLIC');
+unlike(slurp_file($one->logfile), qr/permission denied/, 'none of that is an error in the log');
+$one->safe_psql('postgres', 'CREATE DATABASE bare');
+($status, $out, $err) = run_it($one, '-d', $one->connstr('bare'), '/run', '--', 'true');
+is($status, 78, 'a database without the extension');
+is($err, "zklock-run: database \"bare\" has no extension zklock: name another one with -d, or CREATE EXTENSION zklock there\n",
+	'it says so');
 ($status, $out) = run_it($one, '--version');
 like($out, qr/^zklock-run \(zklock\) \d/, '--version');
 ($status, $out) = run_command([ 'zklock-run', '--help' ]);
@@ -171,7 +195,7 @@ my %why = (
 	'a server that is cut off' => qr/the server does not answer/,
 	'kill -9 of ZooKeeper' => qr/ZooKeeper did not confirm it in time/,
 	'SIGSTOP of ZooKeeper' => qr/ZooKeeper did not confirm it in time/,
-	'kill -9 of the server' => qr/.*(closed the connection|connection to server)/);
+	'kill -9 of the server' => qr{.*(closed the connection|connection to server|terminating connection)});
 foreach my $round (1 .. $ENV{ROUNDS} // 1)
 {
 	race($_, $round) foreach sort keys %ends;
