@@ -138,6 +138,12 @@ install_packages() {
 	install_in_chroot $(cd "$chroot" && printf './%s ' packages/*.deb)
 }
 
+# As one of the alternatives of all versions that are installed
+program_is_in_path() {
+	in_chroot zklock-run --version | grep '^zklock-run (zklock) [0-9]'
+	in_chroot update-alternatives --query zklock-run | grep '^Value: /usr/lib/postgresql/[0-9]*/bin/zklock-run$'
+}
+
 # What a test of debian/tests/control needs besides @, the packages built here
 depends_of() {
 	awk -v wanted="$1" -v RS= -F '\n' '{
@@ -225,6 +231,7 @@ main() {
 	step "the examples are in both" examples_are_there
 	open_chroot "$(this_release)" >"$work/log" 2>&1 || die "no folder with a release: $(tail -n 5 "$work/log")"
 	step "they can be installed" install_packages
+	step "zklock-run is in PATH" program_is_in_path
 	step "their SQL tests succeed on a running server" run_test installcheck postgres
 	step "the demo runs from them" run_test demo root
 	step "and they can be removed" purge_packages
