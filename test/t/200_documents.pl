@@ -143,6 +143,25 @@ sub run_statements
 	return;
 }
 
+# The page makes the role itself, as a new user has none.
+sub forget_role
+{
+	my ($dbname, $by) = @_;
+
+	$_->close foreach @{ $by->{role} };
+	$one->safe_psql($dbname, 'DROP OWNED BY batch_role; DROP ROLE batch_role');
+	return;
+}
+
+sub meet_role
+{
+	my ($dbname, $by) = @_;
+
+	$one->safe_psql($dbname, 'CREATE TABLE orders (); ALTER TABLE orders OWNER TO batch_role');
+	$by->{role} = [ $test->session($one, dbname => $dbname, user => 'batch_role') ];
+	return;
+}
+
 sub run_block
 {
 	my ($page, $block, $dbname, $role, $by) = @_;
@@ -154,6 +173,7 @@ sub run_block
 
 	$one->safe_psql($dbname, 'DROP EXTENSION zklock')
 	  if $block->{text} =~ /^CREATE EXTENSION zklock\b/m;
+	forget_role($dbname, $by) if $block->{text} =~ /^CREATE ROLE batch_role\b/m;
 	if ($block->{text} =~ /^\s*\\|\\gset/m)
 	{
 		run_psql($block->{text}, $dbname, $role, "$name: psql");
@@ -163,6 +183,7 @@ sub run_block
 		run_statements($block, $sessions->[$where], $name);
 	}
 	dismiss(@company);
+	meet_role($dbname, $by) if $block->{text} =~ /^CREATE ROLE batch_role\b/m;
 	return;
 }
 
@@ -174,6 +195,8 @@ sub run_page
 	$one->safe_psql('postgres', "CREATE DATABASE $dbname");
 	$one->safe_psql($dbname, "CREATE EXTENSION zklock; $surroundings");
 	my $role = $grants{$page} ? 'batch_role' : undef;
+	ok(scalar(grep { $_->{text} =~ /^CREATE ROLE $role\b/m } @blocks), "$page makes the role that it speaks of")
+	  if $role && $grants{$page} eq $page;
 	my %sessions = (superuser => [
 			$test->session($one, dbname => $dbname), $test->session($two) ]);
 	if ($role)
