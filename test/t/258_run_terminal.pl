@@ -111,6 +111,49 @@ sees(qr/late.*Stopped.*ready> /s, 'is suspended when it has done so', "fg\n");
 sees(qr/perl/, 'it goes on', "\cC");
 sees(qr/ready> /, 'until its end');
 
+# One that heeds no Ctrl-Z, and later stops by itself, is not what the Ctrl-Z was for, once
+# zklock-run was suspended otherwise.
+sub wait_renewals
+{
+	my $last = renewals();
+
+	foreach (1 .. 2)
+	{
+		wait_for(sub { renewals() > $last }, 'zklock-run has looked for signals');
+		$last = renewals();
+	}
+	return;
+}
+
+sub state_of
+{
+	my ($of) = @_;
+
+	return join '', map { $_->{state} } grep { $_->{pid} == $of } LockedProgram::processes();
+}
+
+append_to_file("$dir/stays",
+	'$SIG{TSTP} = sub { syswrite STDOUT, "stays\n" };'
+	  . '$SIG{USR1} = sub { kill STOP => $$; syswrite STDOUT, "ends\n"; exit };'
+	  . 'syswrite STDOUT, "begins $$\n"; sleep 60 while 1;');
+$typed = typed('/stays', 'perl', "$dir/stays") . "\n";
+wait_for(sub { $shell->pump_nb; $shown =~ /begins (\d+)/ }, 'a program runs');
+my ($stays) = $shown =~ /begins (\d+)/;
+my $run = getpgrp $stays;
+sees(qr/begins/, 'a program that heeds no Ctrl-Z', "\cZ");
+sees(qr/stays/, 'goes on');
+wait_renewals();
+kill 'TSTP', $run;
+sees(qr/Stopped.*ready> /s, 'zklock-run alone is suspended', "fg\n");
+sees(qr/perl/, 'and goes on');
+wait_renewals();
+kill 'USR1', $stays;
+wait_for(sub { state_of($stays) eq 'T' }, 'then the program stops by itself');
+wait_renewals();
+isnt(state_of($run), 'T', 'for which zklock-run is not suspended');
+kill 'CONT', $stays;
+sees(qr/ends\s.*ready> /s, 'the program goes on to its end');
+
 # It is killed while it is suspended.
 $typed = typed('/killed', 'sh', '-c', 'echo b"egin"s $$; sleep 60') . "\n";
 wait_for(sub { $shell->pump_nb; $shown =~ /begins (\d+)/ }, 'a program runs');
