@@ -116,6 +116,32 @@ parent_is_missing(void)
 	world_wind_up(w);
 }
 
+/*
+ * Neither of two directories may be made, as their parent is somebody's.  That one of them
+ * is missing says nothing of the other one.
+ */
+static void
+guesses_are_refused(void)
+{
+	World	   *w = world_with_parent();
+	uint32_t	missing,
+				there;
+
+	model_mkdir(&w->zk, WORLD_ROOT "/new/there");
+	w->zk.single_rc = ZKL_RC_NOAUTH;
+	w->zk.single_kind = ZKL_SEND_CREATE_CONTAINER;
+	w->zk.single_path = WORLD_ROOT "/new/";
+	w->zk.singles = 2;
+	missing = world_enter(w, "/new/missing", 1, ZKL_EXCLUSIVE, false);
+	there = world_enter(w, "/new/there", 1, ZKL_EXCLUSIVE, false);
+	world_flush(w);
+	world_run(w);
+	CHECK(w->requests[missing].state == SLOT_FAILED);
+	CHECK_INT(w->requests[missing].failure, ZKL_FAILURE_PARENTS);
+	CHECK(world_holds(w, there));
+	world_wind_up(w);
+}
+
 /* What the lost answer said is found out by a listing, which shows the other client. */
 static void
 lost_answer_grants_nothing(void)
@@ -335,6 +361,7 @@ main(void)
 	RUN(try_of_a_new_name_takes_one_round_trip);
 	RUN(wrong_guess_waits_for_a_holder);
 	RUN(parent_is_missing);
+	RUN(guesses_are_refused);
 	RUN(lost_answer_grants_nothing);
 	RUN(directories_go_again);
 	RUN(directory_in_use_stays);
