@@ -239,7 +239,7 @@ warn_not_reserved(const ZklTarget *lock, int64 token)
 }
 
 static void
-warn_lost(const ZklTarget *lock, const ZklSlot *slot)
+warn_lost_reservation(const ZklTarget *lock, const ZklSlot *slot)
 {
 	ereport(WARNING,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -266,7 +266,7 @@ zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms)
 	if (zkl_slot_is_lost_kept(&slot))
 	{
 		tell_role_of_loss(question.about, &slot);
-		warn_lost(lock, &slot);
+		warn_lost_reservation(lock, &slot);
 		return false;
 	}
 	question.by_other = slot.s_request.roleid != GetSessionUserId();

@@ -250,7 +250,7 @@ note_trouble(const char *words)
 
 /* Nothing is left to cancel, either. */
 static void
-say_gone(void)
+say_reservation_gone(void)
 {
 	const char *warning = zkl_server_warning();
 
@@ -271,7 +271,7 @@ take_loss(void)
 	int64_t		grace = lost_grace();
 
 	gone = true;
-	say_gone();
+	say_reservation_gone();
 	zkl_guard_set_deadlines(now, earliest(sure_until, now + grace));
 }
 
@@ -372,7 +372,7 @@ await_answer(void)
 	}
 	if (PQgetisnull(result, 0, 0))
 	{
-		say_gone();
+		say_reservation_gone();
 		zkl_ask_leave(ZKL_RUN_UNAVAILABLE);
 	}
 	return result;
