@@ -36,6 +36,7 @@ is_deeply(\%named, \%members, 'and starts each under its number');
 is_deeply([ $compose =~ /zklock\.connect_string=(.*)/g ], [ ($connect_string) x 2 ],
 	'to which its servers connect');
 like($unit, qr{^ExecStart=/opt/zookeeper/bin/zkServer\.sh start-foreground$}m, 'a unit starts them');
+like($unit, qr/^Environment=.*\bJMXDISABLE=true$/m, 'without a port for JMX, which would be open to all');
 
 # ---- what runs: the checks of the tests use more of the four-letter words
 
