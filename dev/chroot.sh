@@ -3,13 +3,15 @@
 #
 # A release is fetched once, by debootstrap from the mirror that this machine
 # uses, and kept in $chroots.  A script works in a copy of it, which is removed
-# with all that was mounted there.  Downloaded packages are kept, too.
+# with all that was mounted there.  Downloaded packages are kept, too: a copy has links to
+# them, and a folder of its own, so that several scripts can install at once.
 #
 # ZKLOCK_APT_CONF has lines for apt.conf there, such as a proxy.  ZKLOCK_LOGS is a folder
 # where a script that fails, or is interrupted, leaves the logs of tests there.
 
 chroots=${ZKLOCK_CHROOTS:-/var/cache/zklock}
 chroot=	# the copy
+kept_packages=	# the folder with packages of its release
 next_postgres=19	# which experimental has
 
 debian_mirror() {
@@ -72,12 +74,18 @@ fetch_release() {
 	mv "$new" "$chroots/$1"
 }
 
+# Links to the packages of a folder, also in another one
+share_packages() {
+	find "$1" -maxdepth 1 -name '*.deb' -exec cp --link --no-clobber -t "$2" {} +
+}
+
 # Sets $chroot to a copy of a release, ready to be used.  "experimental" is sid,
 # with PostgreSQL from experimental.
 open_chroot() {
 	local release=$1
 	[ "$release" != experimental ] || release=sid
-	mkdir -p "$chroots/packages-$release"
+	kept_packages=$chroots/packages-$release
+	mkdir -p "$kept_packages"
 	fetch_release "$release" || return 1
 	chroot=$(mktemp -d "$chroots/$1.XXXXXX")
 	chmod 755 "$chroot"
@@ -93,7 +101,7 @@ open_chroot() {
 	mount -t proc proc "$chroot/proc"
 	mount -t tmpfs -o mode=1777 tmpfs "$chroot/dev/shm"
 	mkdir -p "$chroot/var/cache/apt/archives"
-	mount --bind "$chroots/packages-$release" "$chroot/var/cache/apt/archives"
+	share_packages "$kept_packages" "$chroot/var/cache/apt/archives"
 	in_chroot apt-get -q update
 }
 
@@ -136,7 +144,8 @@ close_chroot() {
 	for process in $(processes_there); do
 		kill -KILL "$process" || true
 	done
-	for folder in var/cache/apt/archives dev/shm proc; do
+	share_packages "$chroot/var/cache/apt/archives" "$kept_packages" || true
+	for folder in dev/shm proc; do
 		! mountpoint -q "$chroot/$folder" || umount --lazy "$chroot/$folder" || return
 	done
 	rm -rf --one-file-system "$chroot"

@@ -10,7 +10,7 @@
 # It keeps what the workflow keeps, in a folder of the copy.  It skips, and says so: the
 # packages of PostgreSQL's own repository, so that zklock's are built for the version of
 # Debian; the other architecture; images, which dev/containers.sh builds; and uploads.
-# As root; "dev/setup.sh package" installs what it needs.
+# As root; "dev/setup.sh" installs what it needs.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh

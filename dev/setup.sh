@@ -10,7 +10,6 @@
 #	dev/setup.sh tools    for "dev/test.sh tools", "dev/test.sh valgrind" and "make
 #	                      lint", too: clang-tidy, valgrind
 #	dev/setup.sh fuzz     for "make fuzz", too: clang with libFuzzer
-#	dev/setup.sh package  for dev/package.sh and dev/matrix.sh, too
 #	dev/setup.sh containers	for "dev/test.sh containers", too: podman, buildah
 #	dev/setup.sh monitoring	for "dev/test.sh monitoring", too: Prometheus
 #	dev/setup.sh patroni  for "dev/test.sh patroni", too: Patroni
@@ -96,10 +95,9 @@ for purpose; do
 		common+=(clang)
 		common_if_known+=("libclang-rt-$(clang_version)-dev")
 		;;
-	package) common+=(build-essential debhelper lintian postgresql-server-dev-all rpm) ;;
 	containers) common+=(podman buildah docker-compose) ;;
 	monitoring) common+=(prometheus prometheus-postgres-exporter) ;;
-	*) die "usage: dev/setup.sh [demo|bench|tools|fuzz|package|containers|monitoring|patroni|sqitch] ..." ;;
+	*) die "usage: dev/setup.sh [demo|bench|tools|fuzz|containers|monitoring|patroni|sqitch] ..." ;;
 	esac
 done
 
