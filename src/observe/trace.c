@@ -128,16 +128,6 @@ zkl_line_list(ZklLine *line, const char *key, const ZklList *list)
  * is left out: operators of ZooKeeper keep secrets there.
  */
 
-void
-zkl_trace_begin(ZklTrace *t, const ZklManager *m, ZklWriteLine write,
-				void *context)
-{
-	t->m = m;
-	t->write = write;
-	t->context = context;
-	t->nactions = m->actions.n;
-}
-
 static void
 begin_line(ZklLine *line, const char *direction, const char *name)
 {
@@ -152,6 +142,31 @@ end_line(const ZklTrace *t, const ZklLine *line)
 {
 	if (t->write != NULL)
 		t->write(t->context, line->text);
+}
+
+/* What all lines that follow rest on */
+static void
+tell_beginning(const ZklTrace *t)
+{
+	ZklLine		line;
+
+	begin_line(&line, "in", "begin");
+	zkl_line_put(&line, "root=%s tokens=%d", t->m->root, ZKL_TOKENS_PER_ZXID);
+	end_line(t, &line);
+}
+
+void
+zkl_trace_begin(ZklTrace *t, const ZklManager *m, ZklWriteLine write,
+				void *context)
+{
+	t->m = m;
+	t->write = write;
+	t->context = context;
+	t->nactions = m->actions.n;
+	t->lease = m->session_lease.until;
+	t->flush = 0;
+	if (write != NULL && m->now == 0)
+		tell_beginning(t);
 }
 
 static void
@@ -237,14 +252,33 @@ put_demand(const ZklTrace *t, ZklLine *line, const ZklDemand *demand)
 				demand->patience / 1000);
 	zkl_line_if(line, demand->timed_out, "timed-out");
 	zkl_line_if(line, demand->together, "together");
+	zkl_line_if(line, demand->plain, "plain");
+	zkl_line_if(line, demand->guard, "guard");
 }
 
 static void
 put_session(ZklLine *line, const ZklSession *session)
 {
 	zkl_line_put(line, "session=0x%016" PRIx64 " generation=%u timeout_ms=%u"
-				 " zxid_seen=0x%" PRIx64, session->id, session->generation,
-				 session->timeout_ms, session->zxid_seen);
+				 " zxid_seen=0x%" PRIx64 " begun=%" PRId64, session->id,
+				 session->generation, session->timeout_ms, session->zxid_seen,
+				 session->begun_at);
+}
+
+/* What marks say that others, or we, leave in the data of a znode */
+static void
+put_marks(ZklLine *line, const ZklReply *reply)
+{
+	char		who[1];
+
+	zkl_line_if(line, zkl_node_data_breaking(reply->data, reply->data_length),
+				"breaking");
+	zkl_line_if(line, zkl_node_data_downgrading(reply->data, reply->data_length),
+				"downgrading");
+	zkl_line_if(line, zkl_node_data_is_cached(reply->data, reply->data_length),
+				"cached");
+	zkl_line_if(line, zkl_node_data_revoking(reply->data, reply->data_length, who,
+											 sizeof(who)), "revoking");
 }
 
 static void
@@ -261,7 +295,30 @@ describe_reply(const ZklTrace *t, ZklLine *line, uint64_t tag,
 	zkl_line_put(line, "rc=%d", reply->rc);
 	zkl_line_if(line, stat->czxid != 0, "czxid=0x%" PRIx64 " mzxid=0x%" PRIx64
 				" version=%d", stat->czxid, stat->mzxid, stat->version);
+	zkl_line_if(line, stat->ephemeral_owner != 0, "owner=0x%" PRIx64,
+				stat->ephemeral_owner);
+	if (op != NULL && op->lock != NULL && reply->data_length > 0)
+		put_marks(line, reply);
 	zkl_line_if(line, reply->children != NULL, "children=%zu", reply->nchildren);
+}
+
+/* Those of a lock's directory, the queue; and the heartbeat nodes */
+static void
+tell_children(const ZklTrace *t, uint64_t tag, const ZklReply *reply)
+{
+	const ZklOp *op = zkl_operations_find(t->m, tag);
+	ZklLine		line;
+	size_t		i;
+
+	if (op == NULL || reply->children == NULL ||
+		(op->lock == NULL && op->kind != ZKL_OP_CHAIN_LIST))
+		return;
+	for (i = 0; i < reply->nchildren; i++)
+	{
+		begin_line(&line, "in", "child");
+		zkl_line_put(&line, "%s", reply->children[i]);
+		end_line(t, &line);
+	}
 }
 
 /* Of a transaction, the answers that say more than that all went well */
@@ -336,12 +393,26 @@ put_event(const ZklTrace *t, ZklLine *line, const ZklEvent *event)
 	}
 }
 
+/* A flush that does nothing is no line. */
+static void
+tell_flush(ZklTrace *t)
+{
+	ZklLine		line;
+
+	if (t->flush == 0)
+		return;
+	begin_line(&line, "in", "flush");
+	zkl_line_put(&line, "now=%" PRId64, t->flush);
+	t->flush = 0;
+	end_line(t, &line);
+}
+
 /*
  * First come the actions of the event before.  A host tells for how long locks stay
  * cached even if that is as before.
  */
 void
-zkl_trace_event(ZklTrace *t, const ZklEvent *event)
+zkl_trace_event(ZklTrace *t, int64_t now, const ZklEvent *event)
 {
 #define EVENT(kind) [ZKL_EVENT_##kind] = #kind
 	static const char *const names[] = {
@@ -357,11 +428,59 @@ zkl_trace_event(ZklTrace *t, const ZklEvent *event)
 		(event->kind == ZKL_EVENT_CACHE && event->cache_time == t->m->cache.time))
 		return;
 	zkl_trace_actions(t);
+	t->flush = 0;
 	begin_line(&line, "in", names[event->kind]);
 	put_event(t, &line, event);
+	zkl_line_put(&line, "now=%" PRId64, now);
 	end_line(t, &line);
-	if (event->kind == ZKL_EVENT_REPLY)
-		tell_results(t, event->reply);
+	if (event->kind != ZKL_EVENT_REPLY)
+		return;
+	tell_results(t, event->reply);
+	tell_children(t, event->tag, event->reply);
+}
+
+void
+zkl_trace_flush(ZklTrace *t, int64_t now)
+{
+	zkl_trace_actions(t);
+	t->flush = now;
+}
+
+/* ---- questions amid an event ---- */
+
+void
+zkl_trace_offer(ZklTrace *t, uint32_t request)
+{
+	ZklLine		line;
+
+	if (t->write == NULL)
+		return;
+	tell_flush(t);
+	zkl_trace_actions(t);
+	begin_line(&line, "out", "offer");
+	put_request(t, &line, request);
+	end_line(t, &line);
+}
+
+void
+zkl_trace_recalled(ZklTrace *t, uint32_t request, const ZklRecalled *found)
+{
+	static const char *const names[] = {
+		[ZKL_RECALLED_HELD] = "held",
+		[ZKL_RECALLED_CACHED] = "cached",
+		[ZKL_RECALLED_ENDED] = "ended",
+	};
+	ZklLine		line;
+
+	if (t->write == NULL)
+		return;
+	tell_flush(t);
+	zkl_trace_actions(t);
+	begin_line(&line, "in", "recalled");
+	put_request(t, &line, request);
+	zkl_line_put(&line, "%s owner=%" PRId64 " token=%" PRId64, names[found->state],
+				 (int64_t) found->owner, found->token);
+	end_line(t, &line);
 }
 
 /* ---- actions ---- */
@@ -466,9 +585,27 @@ tell_action(const ZklTrace *t, const ZklAction *action)
 	tell_operations(t, action);
 }
 
+/* The host shows the lease before it carries out actions. */
+static void
+tell_lease(ZklTrace *t)
+{
+	ZklLine		line;
+
+	if (t->lease == t->m->session_lease.until)
+		return;
+	t->lease = t->m->session_lease.until;
+	begin_line(&line, "out", "lease");
+	zkl_line_put(&line, "until=%" PRId64, t->lease);
+	end_line(t, &line);
+}
+
 void
 zkl_trace_actions(ZklTrace *t)
 {
+	if (t->write != NULL && t->nactions < t->m->actions.n)
+		tell_flush(t);
+	if (t->write != NULL)
+		tell_lease(t);
 	for (; t->write != NULL && t->nactions < t->m->actions.n; t->nactions++)
 		tell_action(t, &t->m->actions.all[t->nactions]);
 }

@@ -68,13 +68,23 @@ typedef struct ZklTrace
 	ZklWriteLine write;			/* NULL: the trace is off */
 	void	   *context;
 	size_t		nactions;		/* that are told of those that there are */
+	int64_t		lease;			/* likewise, its end */
+	int64_t		flush;			/* of a flush that is to be told if it does
+								 * something: its time; 0: none */
 } ZklTrace;
 
-/* From now on */
+/* From now on; of a manager to which nothing has happened, that it begins. */
 extern void zkl_trace_begin(ZklTrace *t, const ZklManager *m,
 							ZklWriteLine write, void *context);
 
-extern void zkl_trace_event(ZklTrace *t, const ZklEvent *event);
+/* What is about to happen to the manager, and when by its clock */
+extern void zkl_trace_event(ZklTrace *t, int64_t now, const ZklEvent *event);
+extern void zkl_trace_flush(ZklTrace *t, int64_t now);
+
+/* What the host answers amid an event: see manager.h */
+extern void zkl_trace_offer(ZklTrace *t, uint32_t request);
+extern void zkl_trace_recalled(ZklTrace *t, uint32_t request,
+							   const ZklRecalled *found);
 
 /* The actions since the last call */
 extern void zkl_trace_actions(ZklTrace *t);

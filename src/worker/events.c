@@ -62,6 +62,7 @@ recalled_state(ZklSlotState state)
 void
 zkl_from_slots_offer(void *host, uint32_t request)
 {
+	zkl_trace_offer(&zkl_tracefile, request);
 	zkl_worker_slot_offer((int) request);
 }
 
@@ -81,7 +82,10 @@ zkl_from_slots_recall(void *host, uint32_t request, int64_t idle_since,
 	found->released_at = before.s_holder.released_us;
 	found->data = data;
 	if (done)
+	{
 		found->data_length = zkl_from_slots_node_data(&before, data);
+		zkl_trace_recalled(&zkl_tracefile, request, found);
+	}
 	return done;
 }
 

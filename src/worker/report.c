@@ -192,6 +192,14 @@ zkl_tracefile_begin(void)
 	zkl_tracefile_reload();
 }
 
+void
+zkl_tracefile_end(void)
+{
+	if (trace_fd >= 0)
+		add_line(NULL, psprintf("process %d ends", MyProcPid));
+	zkl_tracefile_flush();
+}
+
 /* ---- diagnosis ---- */
 
 /*

@@ -32,8 +32,9 @@ extern void zkl_tracefile_reload(void);
 /* What ZooKeeper's client library says, in a LOG frame of a session process */
 extern void zkl_tracefile_take_log(ZklWireReader *body);
 
-/* Writes the lines that were collected. */
+/* Writes the lines that were collected; the last ones. */
 extern void zkl_tracefile_flush(void);
+extern void zkl_tracefile_end(void);
 
 /* ---- diagnosis ---- */
 

@@ -325,8 +325,10 @@ static int64 leave_until = 0;	/* likewise, delete what nobody relies on */
 void
 zkl_worker_tell(const ZklEvent *event)
 {
-	zkl_trace_event(&zkl_tracefile, event);
-	zkl_manager_event(zkl_core, zkl_boottime_us(), event);
+	int64_t		now = zkl_boottime_us();
+
+	zkl_trace_event(&zkl_tracefile, now, event);
+	zkl_manager_event(zkl_core, now, event);
 }
 
 /* The core has a bug.  Not abort(): that would restart all of PostgreSQL. */
@@ -357,6 +359,15 @@ check_core(void)
 }
 
 static void
+flush_core(void)
+{
+	int64_t		now = zkl_boottime_us();
+
+	zkl_trace_flush(&zkl_tracefile, now);
+	zkl_manager_flush(zkl_core, now);
+}
+
+static void
 send_pending_work(void)
 {
 	int64		now = zkl_boottime_us();
@@ -370,7 +381,7 @@ send_pending_work(void)
 	zkl_bounds_tick();
 	zkl_root_watch_tick(zkl_manager_ready(zkl_core));
 	zkl_peer_key_tick(zkl_manager_ready(zkl_core));
-	zkl_manager_flush(zkl_core, zkl_boottime_us());
+	flush_core();
 	zkl_carry_out_actions();
 	check_core();
 	zkl_renewals_tick();
@@ -537,7 +548,7 @@ end_worker(int code, Datum arg)
 	zkl_control_wake_noted();
 	zkl_link_kill();
 	zkl_trial_end();
-	zkl_tracefile_flush();
+	zkl_tracefile_end();
 	zkl_identity_end();
 }
 

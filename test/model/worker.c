@@ -80,6 +80,7 @@ offer(void *host, uint32_t request)
 	Worker	   *w = host;
 	Slot	   *s = &w->slots[request];
 
+	zkl_trace_offer(&w->trace, request);
 	s->cacheable = s->state == SLOT_GRANTED || s->state == SLOT_WAITING;
 }
 
@@ -108,6 +109,8 @@ recall(void *host, uint32_t request, int64_t idle_since, ZklRecalled *found)
 	found->data_length = strlen(found->data);
 	if (!done)
 		return false;
+	if (w->m != NULL && zkl_manager_knows(w->m, request))
+		zkl_trace_recalled(&w->trace, request, found);
 	s->cacheable = false;
 	if (s->state == SLOT_CACHED)
 		s->state = SLOT_RELEASED;
@@ -117,7 +120,7 @@ recall(void *host, uint32_t request, int64_t idle_since, ZklRecalled *found)
 void
 worker_tell(Worker *w, const ZklEvent *event)
 {
-	zkl_trace_event(&w->trace, event);
+	zkl_trace_event(&w->trace, w->now, event);
 	zkl_manager_event(w->m, w->now, event);
 }
 
@@ -520,6 +523,7 @@ worker_carry_out(Worker *w)
 bool
 worker_flush(Worker *w)
 {
+	zkl_trace_flush(&w->trace, w->now);
 	zkl_manager_flush(w->m, w->now);
 	return worker_carry_out(w);
 }

@@ -531,6 +531,7 @@ worker_step(Host *h)
 			if (h->slots[i].state == SLOT_GRANTED || h->slots[i].promised_until != 0)
 				worker_look_bounds(&h->worker, i);
 		set_cache_time(h);
+		zkl_trace_flush(&h->worker.trace, host_clock(h));
 		zkl_manager_flush(h->worker.m, host_clock(h));
 		oracle_kept(h);
 		note_wing(h);

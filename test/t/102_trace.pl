@@ -49,7 +49,7 @@ wait_line(qr/^\S+ \S+ \S+ client \S/m, 'also what the client library of the conn
 is((stat $trace)[2] & 07777, 0600, 'the file is for its owner alone');
 lock_and_unlock('/t/on');
 # Not the release of the lock before, which may still come and has its number.
-wait_line(qr{in release request=(\d+) /zklock/t/on\n.* out free request=\g1$}ms,
+wait_line(qr{in release request=(\d+) /zklock/t/on now=\d+\n.* out free request=\g1$}ms,
 	'a lock is released');
 
 my ($request) =
@@ -57,12 +57,12 @@ my ($request) =
 my $time = qr/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} \w+/;
 my $uuid = qr/[0-9a-f-]{36}/;
 my @expected = (
-	qr{in submit $request /zklock/t/on exclusive curator_rw owner=\d+ patience_ms=\d+ together},
+	qr{in submit $request /zklock/t/on exclusive curator_rw owner=\d+ patience_ms=\d+ together plain now=\d+},
 	qr{out record $request /zklock/t/on exclusive uuid=$uuid index=1 generation=\d+},
 	qr{out operation create /zklock/t/on/_c_$uuid-__WRIT__},
 	qr{in result operation=1 rc=0 /zklock/t/on/_c_$uuid-__WRIT__\d{10}},
 	qr{out grant $request /zklock/t/on token=\d+(?: solitary)?},
-	qr{in release $request /zklock/t/on},
+	qr{in release $request /zklock/t/on now=\d+},
 	qr{out operation delete /zklock/t/on/_c_$uuid-__WRIT__\d{10} version=-1},
 	qr{out free $request});
 my @lines = split /\n/, slurp_file($trace);
@@ -87,7 +87,7 @@ $test->look_until($node, "SELECT state FROM zk_locks WHERE path = '/t/held'", 'l
 $test->wait_connected($node);
 $session->query("SELECT zk_unlock_all()");
 lock_and_unlock('/t/next');
-wait_line(qr{in release request=(\d+) /zklock/t/next\n.* out free request=\g1$}ms,
+wait_line(qr{in release request=(\d+) /zklock/t/next now=\d+\n.* out free request=\g1$}ms,
 	'a restarted worker tells what it does');
 
 # Nothing tells what opens the session to others, also not how it was opened.
