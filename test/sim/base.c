@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../spec/validate.h"
 #include "base.h"
 #include "core/assert.h"
 
@@ -84,6 +85,7 @@ base_begin(const Input *input)
 	Chunk	   *spare = base.spare;
 	Chunk	   *chunk;
 	TraceUse	trace_use = base.trace;
+	bool		validate = base.validate;
 
 	while ((chunk = base.chunks) != NULL)
 	{
@@ -94,6 +96,7 @@ base_begin(const Input *input)
 	memset(&base, 0, sizeof(base));
 	base.spare = spare;
 	base.trace = trace_use;
+	base.validate = validate;
 	base.seed = base.random = base.hash = input->seed;
 	base.changes = input_spread(input);
 	base.profile = profile_of(input->seed);
@@ -190,11 +193,19 @@ format_line(const char *format, const int64_t *numbers, const char *text)
 void
 trace_core(int host, const char *text)
 {
-	size_t		length;
-	char	   *line = begin_line(&length);
+	const char *wrong;
 
-	snprintf(line + length, LINE_SIZE - length, "host %d %s", host, text);
-	end_line(line);
+	if (base.trace != TRACE_HASH)
+	{
+		size_t		length;
+		char	   *line = begin_line(&length);
+
+		snprintf(line + length, LINE_SIZE - length, "host %d %s", host, text);
+		end_line(line);
+	}
+	wrong = base.validate ? spec_line(host, base.now, text) : NULL;
+	if (wrong != NULL)
+		broken(SPECIFICATION, "host %d: %s", host, wrong);
 }
 
 static uint64_t
@@ -217,6 +228,29 @@ trace(const char *format, int64_t a, int64_t b, int64_t c, int64_t d,
 					(uint64_t) c << 32 ^ (uint64_t) d << 48);
 	while (text != NULL && *text != '\0')
 		base.hash = base.hash * 31 + (unsigned char) *text++;
+}
+
+void
+trace_log(const char *format,...)
+{
+	char		text[LINE_SIZE];
+	va_list		args;
+
+	if (base.trace == TRACE_HASH && !base.validate)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (base.trace != TRACE_HASH)
+	{
+		size_t		length;
+		char	   *line = begin_line(&length);
+
+		snprintf(line + length, LINE_SIZE - length, "%.1000s", text);
+		end_line(line);
+	}
+	if (base.validate)
+		(void) spec_line(-1, base.now, text);
 }
 
 void

@@ -48,6 +48,8 @@ typedef enum Profile
 
 #define PROFILES	5
 
+#define SPECIFICATION	"the specification" /* the rule that a trace breaks */
+
 /* What becomes of the trace */
 typedef enum TraceUse
 {
@@ -72,6 +74,7 @@ typedef struct Base
 
 	/* trace */
 	TraceUse	trace;
+	bool		validate;		/* what cores tell must obey the specification */
 	uint64_t	hash;			/* of the simulation's own lines */
 	uint64_t	lines;
 
@@ -138,6 +141,9 @@ extern void trace(const char *format, int64_t a, int64_t b, int64_t c,
 
 /* Notes what the core of a host tells (src/observe/trace.h). */
 extern void trace_core(int host, const char *line);
+
+/* Notes a line of ZooKeeper's log, which is part of what cores tell. */
+extern void trace_log(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void trace_print_last(void);
 
 /* A rule is broken: ends the seed. */

@@ -334,6 +334,7 @@ conn_decide(int64_t session, Request *request)
 	request->committed = true;
 	if (request->kind == REQUEST_CLOSE)
 	{
+		trace_log("zk close session=0x%" PRIx64, session);
 		ensemble_end_session(s, false);
 		return NULL;
 	}

@@ -97,6 +97,27 @@ ensemble_sync(int i)
 	agenda_changed(AGENDA_ENSEMBLE);
 }
 
+/* As the log tells it of contenders; what others have deleted is nobody's fault. */
+static void
+tell_log(const Entry *entry)
+{
+	size_t		i;
+
+	for (i = 0; i < entry->tx.neffects; i++)
+	{
+		const Effect *effect = &entry->tx.effects[i];
+		int64_t		session = entry->ends == 0 ? entry->tx.session : effect->owner;
+
+		if (effect->kind == OP_CREATE && effect->owner != 0)
+			trace_log("zk create %s zxid=0x%" PRIx64 " owner=0x%" PRIx64,
+					  effect->path->text, entry->tx.zxid, effect->owner);
+		else if (effect->kind == OP_DELETE && effect->owner != 0)
+			trace_log("zk delete %s zxid=0x%" PRIx64 " owner=0x%" PRIx64 " session=0x%" PRIx64,
+					  effect->path->text, entry->tx.zxid, effect->owner,
+					  entry->by_vandal ? 0 : session);
+	}
+}
+
 void
 ensemble_append(Entry *entry)
 {
@@ -113,6 +134,7 @@ ensemble_append(Entry *entry)
 		ens.log_room = room;
 	}
 	ens.log[ens.nlog++] = entry;
+	tell_log(entry);
 	oracle_transaction(entry);
 	vandals_see(entry);
 	catch_up(ens.leader);
@@ -280,6 +302,7 @@ ensemble_wipe(void)
 	int			i;
 
 	trace("zk: wiped", 0, 0, 0, 0, NULL);
+	trace_log("zk lost");
 	ens.rewinds++;
 	ens.rewound_at = base.now;
 	for (i = 0; i < ens.nservers; i++)
@@ -342,6 +365,7 @@ ensemble_lose_writes(size_t n)
 	size_t		j;
 	int			i;
 
+	trace_log("zk lost");
 	trace("zk: loses # transactions", (int64_t) n, 0, 0, 0, NULL);
 	for (i = 0; i < ens.nservers; i++)
 		server_drop_conns(i);

@@ -613,7 +613,7 @@ worker_start(Host *h)
 	h->worker.overdue = tell_overdue;
 	h->worker.owner = h;
 	worker_create(&h->worker, config);
-	if (base.trace != TRACE_HASH)
+	if (base.trace != TRACE_HASH || base.validate)
 		zkl_trace_begin(&h->worker.trace, h->worker.m, tell, h);
 	h->interrupted = false;
 	h->stop_after = -1;

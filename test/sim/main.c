@@ -150,7 +150,7 @@ read_options(int argc, char **argv, Options *o)
 {
 	int			option;
 
-	while ((option = getopt(argc, argv, "s:n:j:m:p:tkcMd")) != -1)
+	while ((option = getopt(argc, argv, "s:n:j:m:p:tkcvMd")) != -1)
 	{
 		if (option == 's')
 			o->first = strtoull(optarg, NULL, 10);
@@ -166,6 +166,8 @@ read_options(int argc, char **argv, Options *o)
 			base.trace = TRACE_PRINT;
 		else if (option == 'k')
 			keep_going = true;
+		else if (option == 'v')
+			base.validate = true;
 		else if (option == 'c')
 			o->counts = true;
 		else if (option == 'M')

@@ -46,7 +46,7 @@ try_mutant(int mutant, uint64_t first, uint64_t last)
 
 	zkl_mutant = mutant;
 	for (seed = first; seed <= last; seed++)
-		if (!run_seed(seed))
+		if (!run_seed(seed) && (!base.validate || strcmp(base.rule, SPECIFICATION) == 0))
 		{
 			printf("| %s | %s | %s | %" PRIu64 " |\n", mutant_names[mutant],
 				   mutant_texts[mutant], base.rule, seed);

@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include "../spec/validate.h"
 #include "agenda.h"
 #include "backend.h"
 #include "chaos.h"
@@ -105,6 +106,8 @@ run_input(const Input *input)
 	last = *input;
 	limit_time();
 	base_begin(input);
+	if (base.validate)
+		spec_begin();
 	if (setjmp(base.stop) != 0)
 		return false;
 	agenda_begin();

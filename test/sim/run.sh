@@ -31,6 +31,25 @@ output=$(./plain ../corpus/* 2>&1)
 report $? "the inputs from which the fuzzer starts" "$output"
 output=$(./plain -d -n 200 2>&1)
 report $? "the same seed, the same run: 200 schedules twice" "$output"
+# What they tell obeys the specification: as it comes, and read from a file.
+output=$(./plain -v -n $((seeds / 40)) -j "$jobs" 2>&1)
+report $? "$((seeds / 40)) schedules whose traces obey the specification" "$output"
+output=$(./plain -s 7 -t | ../../spec/build/validate /dev/stdin)
+report $? "a trace that is printed: $output" "$output"
+while read -r mutant seed; do
+	output=$(./mutants -v -k -m "$mutant" -s "$seed" 2>&1)
+	grep 'breaks the specification' <<<"$output" >/dev/null
+	report $? "the trace of mutant $mutant is refused" "$output"
+done <<'END'
+READ_BEFORE_BEAT 1
+LEASE_FROM_REPLY 1
+IGNORE_GAP 1
+NO_TAINT 1
+DYING_SESSION 1
+CANCEL_FORGETS_NODE 1
+GRANT_WITHOUT_LEASE 11
+KEEP_HOLDS 88
+END
 output=$(./sim-checked -s 1000000 -n 600 -j "$jobs" 2>&1)
 report $? "600 schedules with sanitizers" "$output"
 
