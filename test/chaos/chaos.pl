@@ -19,6 +19,7 @@
 use strict;
 use warnings;
 
+use File::Copy;
 use File::Spec::Functions qw(rel2abs);
 use JSON::PP;
 use Test::More;
@@ -34,6 +35,7 @@ use ChaosWorkload;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ServerTemplates;
+use Specification;
 use TcpProxy;
 use UdpRelay;
 use ZklockTest;
@@ -89,7 +91,7 @@ my $test = ZklockTest->new(
 	zk => $zk,
 	net => $net,
 	session_timeout => "${timeout}s",
-	conf => "restart_after_crash = on\nzklock.answer_timeout = '3s'\n"
+	conf => "restart_after_crash = on\nzklock.answer_timeout = '3s'\nzklock.trace = on\n"
 	  . "zklock.cache_time = '200ms'\nzklock.auth_file = '$credentials'\n");
 my @nodes = $test->nodes;
 # One that does not cache is among those that do.
@@ -481,9 +483,25 @@ foreach my $workload (@workloads)
 {
 	violation('workload', 'a workload process failed') if $workload->quit;
 }
+# What the workers did obeys the specification, as far back as their traces go.
+sub check_traces
+{
+	my $spec = Specification->new;
+	my @files = map { $spec->trace($_) } @nodes;
+
+	push @files, $spec->log($zk->servers);
+	my ($status, $said) = $spec->validate(@files);
+	is($status, 0, 'traces obey the specification');
+	note $said;
+	return if $status == 0;
+	copy($_, $PostgreSQL::Test::Utils::log_path) foreach map { glob "$_*" } @files;
+	return;
+}
+
 $test->stop_looking($_) foreach @nodes;
 $test->check_no_leaks unless $violations{stuck};
 check_logs();
+check_traces() unless $teeth;
 
 my %resource;
 foreach my $column (qw(fenced unfenced))

@@ -184,6 +184,7 @@ sub secure_port { return $_[0]->{secure_port}; }
 sub pid { return $_[0]->{pid}; }
 sub logfile { return $_[0]->{logfile}; }
 sub connect_string { return "127.0.0.1:$_[0]->{port}"; }
+sub log_directory { return "$_[0]->{dir}/data/version-2"; }
 
 # Deletes the data of a stopped member, which copies it from the leader then.
 sub forget_data
