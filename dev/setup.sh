@@ -67,7 +67,7 @@ common_if_known=()
 for_tests() {
 	common+=(git libipc-run-perl openssl libnetty-java default-jdk-headless libcurator-recipes-java
 		python3 python3-kazoo python3-yaml python3-psycopg python3-psycopg2 ruby-activerecord ruby-pg
-		libpostgresql-jdbc-java libfaketime pgbouncer rsync perltidy shellcheck debootstrap tini)
+		libpostgresql-jdbc-java libfaketime pgbouncer spin rsync perltidy shellcheck debootstrap tini)
 	common_if_known+=(pg-bsd-indent)
 	# They may have come in another way.
 	command -v npm >/dev/null || common+=(nodejs npm)

@@ -5,7 +5,7 @@
 #	dev/test.sh full                that, and what needs more: procedures of the
 #	                                documents, analysis of the code, packages,
 #	                                containers, TLS, Prometheus, Patroni, valgrind
-#	dev/test.sh LAYER               one of format includes workflows unit sim makefile
+#	dev/test.sh LAYER               one of format includes workflows unit sim spec makefile
 #	                                regress isolation tap chaos tools package release
 #	                                containers tls monitoring patroni valgrind
 #	dev/test.sh tap 020 031         TAP files whose names start so
@@ -37,7 +37,7 @@ fi
 full_files=(230_moving 231_credentials 232_backups 233_operations 245_deadlock_storm
 	248_run_crowd 254_pg_cron)
 left_out=()
-all="format includes workflows unit sim makefile chaos tap regress isolation"
+all="format includes workflows unit sim spec makefile chaos tap regress isolation"
 full_only="tools package release containers tls monitoring patroni valgrind"	# each is skipped if what it needs is not there
 case "${1:-all}" in
 all)
@@ -282,6 +282,14 @@ test_sim() {
 	say "sim: $(sed -n 's/^ok 1 - //p' "$work/log/sim.log")"
 }
 
+# The specifications: all schedules of small instances, and a violation without each rule
+test_spec() {
+	local mode=quick
+	[[ $layers != *valgrind* ]] || mode=full
+	say "spec: running"
+	run_tap spec "$work" bash "$work/src/test/spec/run.sh" "${wanted[0]:-$mode}"
+}
+
 # What the Makefile does for those who build packages
 test_makefile() {
 	prepare_perl 180 test/perl
@@ -340,10 +348,11 @@ in_directory() {
 	"$@"
 }
 
-# Says what a layer of "full" needs and does not find; nothing if all is there.
+# Says what a layer needs and does not find; nothing if all is there.
 lacks() {
 	local program
 	case $1 in
+	spec) command -v spin >/dev/null || echo spin ;;
 	tools)
 		for program in clang-tidy git pg_bsd_indent; do
 			command -v $program >/dev/null || echo $program
@@ -503,7 +512,7 @@ slots_of() {
 add_layer() {
 	local name
 	case $1 in
-	format | includes | workflows | unit | sim | makefile | tools | package | release | containers) add_job patient 1 "test_$1" ;;
+	format | includes | workflows | unit | sim | spec | makefile | tools | package | release | containers) add_job patient 1 "test_$1" ;;
 	regress | isolation | monitoring | patroni) add_job servers 1 "test_$1" ;;
 	chaos) add_job servers $heavy test_chaos ;;
 	tap)

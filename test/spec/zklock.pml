@@ -4,30 +4,36 @@
  *
  * Read it beside src/ARGUMENT.md: each place that a lemma needs has the lemma's
  * number, and -DNO_LEMMA_n takes the rule away.  Then Spin must find a violation;
- * with all rules, none.  "make" in this folder does both; README.md says what is
- * left out.
+ * with all rules, none.  run.sh does both, and has the table of what it looks at.
+ * no_lemma_*.txt are the violations: why each rule is there.
+ *
+ * Left to the simulation: the margins of lemma 3 (T/500, 7T/24: a ping is answered as soon
+ * as the member has heard of the session) and shortened timeouts; numbers near 2^31,
+ * number 0 and continuity, and taint (lemma 1: here a server always lists); lost writes
+ * (lemma 2); shared locks, semaphores, at_most, at_least; workers that end.
  *
  * One lock, always exclusive.  Servers have backends; backend b has the slot b, and
  * the request in slot b has one znode.  Time is counted in whole units; T is the
  * session timeout.  All times are relative, so runs may be of any length.
  */
+/* The defaults are the smallest instance. */
 #ifndef SERVERS
 #define SERVERS		2
 #endif
 #ifndef BACKENDS
-#define BACKENDS	2			/* of each server */
+#define BACKENDS	1			/* of each server */
 #endif
 #ifndef TURNS
 #define TURNS		1			/* times that each backend takes the lock */
 #endif
 #ifndef RENEWALS
-#define RENEWALS	1			/* sessions that are made because one has ended */
+#define RENEWALS	0			/* sessions that are made because one has ended */
 #endif
 #ifndef SLOW
-#define SLOW		SERVERS		/* the others send a beat in each unit, and have its answer */
+#define SLOW		1			/* server 0 alone; the others send a beat in each unit, and have its answer */
 #endif
 #ifndef BREAKS
-#define BREAKS		1			/* of connections, without a reason */
+#define BREAKS		0			/* of connections, without a reason */
 #endif
 #ifndef ELECTIONS
 #define ELECTIONS	1
@@ -42,13 +48,13 @@
 #define CACHES		0			/* whether servers cache locks */
 #endif
 #ifndef LAG
-#define LAG			2			/* writes that a member may not know yet */
+#define LAG			1			/* writes that a member may not know yet */
 #endif
 #define REQUESTS	(SERVERS * BACKENDS)
 #define T			6
 #define MOST		7			/* numbers of znodes */
 #define server(r)	((r) / BACKENDS)
-#define bit(n)		(1 << (n))
+#define bit(n)		(1 << (n))	/* bit 0 stands for no znode */
 #define ALL			255
 
 /* Scratch, no part of the state; searches in breadth know nothing hidden. */
@@ -110,6 +116,7 @@ mtype backend[REQUESTS] = IDLE;
 byte uses[REQUESTS];			/* the slot whose lock a backend has */
 byte turns[REQUESTS] = TURNS;
 
+bit broken[REQUESTS];			/* an operator has deleted its znode */
 byte break_of, break_number, break_left;	/* the operator's znode, and how long it waits */
 
 byte last_number, last_token;	/* of grants so far */
@@ -119,13 +126,17 @@ byte fence, written;			/* highest token that the resource has seen; its true ord
 
 #define of_server(r, s)	((r) / BACKENDS == (s))
 #define valid(r)	(generation[server(r)] == granted_in[r] && lease_left[server(r)] > 0)
-#define acts(b)		(((backend[b] == HOLDS && slot[uses[b]] == GRANTED) || \
-					  backend[b] == COMMITS) && valid(uses[b]))
+/* A session has the lock.  Behind its commit check that is so until the lease ends, or an
+ * operator takes the lock away: this is the gap (lemma 8). */
+#define acts(b)		(valid(uses[b]) && ((backend[b] == HOLDS && slot[uses[b]] == GRANTED) || \
+					 (backend[b] == COMMITS && !broken[uses[b]])))
 #if BACKENDS == 1
 #define wanted(s)	(slot[(s)] != FREE)
 #else
 #define wanted(s)	(slot[BACKENDS * (s)] != FREE || slot[BACKENDS * (s) + 1] != FREE)
 #endif
+#define relies(r)	(slot[r] == WAITING || slot[r] == GRANTED || slot[r] == CACHED || slot[r] == LOST)
+#define relied_on(s)	(relies(BACKENDS * (s)) || relies(BACKENDS * (s) + BACKENDS - 1))
 #define at_rest(s)	(connection[s] == READY && !on_wire[s] && !applied[s] && len(way[s]) == 0)
 #if REQUESTS == 2
 #define holders		(acts(0) + acts(1))
@@ -149,30 +160,28 @@ byte fence, written;			/* highest token that the resource has seen; its true ord
 #define claimed(c)	true
 #endif
 
-active proctype Claims()
+#define claims(r)	((S1 || !claimed(1)) && (S5(r) || !claimed(5)) && (S7(r) || !claimed(7)))
+proctype Claims(byte r)
 {
-	atomic { claimed(1) && !S1 -> printf("two sessions hold the lock\n"); assert(S1) }
+end:
+	atomic { !claims(r) ->
+		assert(S1 || !claimed(1)); assert(S5(r) || !claimed(5));
+		assert(S7(r) || !claimed(7)) }
 }
 
 /* S1 and S3, when a session takes a grant, or passes its commit check */
 inline claim_holds(b)
 {
-	for (k : 0 .. REQUESTS - 1) {
-		assert(!claimed(1) || k == b || !acts(k))
-	};
+	for (k : 0 .. REQUESTS - 1) { assert(!claimed(1) || k == b || !acts(k)) };
 	skip
 }
 
 /* S2, S6 and S12, at each grant and take */
 inline claim_grant(r, is_take)
 {
-	assert(!claimed(6) || is_take || number[r] > last_number);
-	last_number = number[r];
-	assert(!claimed(2) || token(r) > last_token);
-	last_token = token(r);
-	for (k : 0 .. REQUESTS - 1) {
-		assert(!claimed(12) || k == r || promise[k] == 0)
-	};
+	assert(!claimed(6) || is_take || number[r] > last_number); last_number = number[r];
+	assert(!claimed(2) || token(r) > last_token); last_token = token(r);
+	for (k : 0 .. REQUESTS - 1) { assert(!claimed(12) || k == r || promise[k] == 0) };
 	skip
 }
 
@@ -183,9 +192,7 @@ inline claim_grant(r, is_take)
 #define room		(len(way[0]) < LAG && len(way[1]) < LAG && len(way[SERVERS - 1]) < LAG)
 inline write_znodes(op, r, n, answers)
 {
-	for (m : 0 .. SERVERS - 1) {
-		way[m]!op, r, n, (m == answers)
-	}
+	for (m : 0 .. SERVERS - 1) { way[m]!op, r, n, (m == answers) }
 }
 
 /* The leader takes what server s has sent: a beat, and what goes with it. */
@@ -193,38 +200,24 @@ inline apply(s, op, r, answers)
 {
 	if
 	:: op == CREATE ->
-		znode[r] = next;
-		number[r] = next;
-		takes[r] = 0;
-		next++;
+		znode[r] = next; number[r] = next; takes[r] = 0; next++;
 		write_znodes(CREATE, r, znode[r], answers)
 	:: op == REMOVE && znode[r] != 0 ->
-		write_znodes(REMOVE, r, znode[r], answers);
-		znode[r] = 0
+		write_znodes(REMOVE, r, znode[r], answers); znode[r] = 0
 	:: op == REMOVE && znode[r] == 0 && answers != NOBODY ->
 		way[s]!REMOVE, r, 0, true
-	:: else
-	fi
+	:: else fi
 }
 
 inline forget(s, r)
 {
-	tree[s * REQUESTS + r] = 0;
-	tree_marked[s * REQUESTS + r] = false
+	tree[s * REQUESTS + r] = 0; tree_marked[s * REQUESTS + r] = false
 }
 
 inline end_session(s)
 {
-	for (k : 0 .. REQUESTS - 1) {
-		if
-		:: server(k) == s -> znode[k] = 0
-		:: else
-		fi
-	}
-	write_znodes(CLOSE, s, 0, NOBODY);
-	alive[s] = false;
-	session_left[s] = 0;
-	late[s] = 0;
+	for (k : 0 .. REQUESTS - 1) { if :: server(k) == s -> znode[k] = 0 :: else fi }
+	write_znodes(CLOSE, s, 0, NOBODY); alive[s] = false; session_left[s] = 0; late[s] = 0;
 	tells[s] = false
 }
 
@@ -235,38 +228,25 @@ inline disconnect(s)
 {
 	if
 	:: on_wire[s] && batch[s] != OPEN && batch[s] != BEAT && alive[s] ->
-		late[s] = batch[s];
-		late_of[s] = batch_of[s]
-	:: else
-	fi;
+		late[s] = batch[s]; late_of[s] = batch_of[s]
+	:: else fi;
 	for (k : 0 .. REQUESTS - 1) {
 		if
 		:: server(k) == s ->
 			watched[k] = false;
-			if
-			:: node[k] == NEW -> node[k] = UNSETTLED
-			:: else
-			fi
-		:: else
-		fi
+			if :: node[k] == NEW -> node[k] = UNSETTLED :: else fi
+		:: else fi
 	}
 	for (k : 1 .. len(way[s])) {	/* no answers any more */
-		way[s]?op_, of_, n_, mine_;
-		way[s]!op_, of_, n_, false
+		way[s]?op_, of_, n_, mine_; way[s]!op_, of_, n_, false
 	}
-	on_wire[s] = false;
-	applied[s] = false;
-	no_batch(s);
-	contact[s] = 0;
-	tells[s] = false;
+	on_wire[s] = false; applied[s] = false; no_batch(s); contact[s] = 0; tells[s] = false;
 	connection[s] = DOWN
 }
 
 inline no_batch(s)
 {
-	batch[s] = 0;
-	batch_of[s] = 0;
-	batch_age[s] = 0
+	batch[s] = 0; batch_of[s] = 0; batch_age[s] = 0
 }
 
 /* Lemma 3: min(c + T, s + 2T/3).  As long as a batch is under way, there is no later contact. */
@@ -280,10 +260,7 @@ inline no_batch(s)
 
 inline send(s, op, r)
 {
-	batch[s] = op;
-	batch_of[s] = r;
-	on_wire[s] = true;
-	batch_age[s] = 0
+	batch[s] = op; batch_of[s] = r; on_wire[s] = true; batch_age[s] = 0
 }
 
 #define may_send(s)	(connection[s] == READY && alive[s] && !on_wire[s] && !applied[s])
@@ -291,6 +268,11 @@ inline send(s, op, r)
 /* A hold whose znode was not seen on this connection: no batch extends the lease. */
 #define unseen(r, s)	(server(r) == s && (slot[r] == GRANTED || slot[r] == CACHED) && \
 						 granted_in[r] == generation[s] && !watched[r])
+
+inline no_number(r)
+{
+	said = said & ~bit(number[r]); number[r] = 0
+}
 
 #define unseen_holds(s)	(unseen(0, s) || unseen(1, s) || unseen(REQUESTS - 1, s) || \
 						 unseen(REQUESTS - 2, s))
@@ -300,17 +282,13 @@ inline answer(s, op, r)
 	printf("server %d: its %e is answered\n", s, op);
 	if
 	:: !unseen_holds(s) && lease_of(s) > lease_left[s] -> lease_left[s] = lease_of(s)
-	:: else
-	fi;
-	contact[s] = batch_age[s];
-	applied[s] = false;
-	no_batch(s);
+	:: else fi;
+	contact[s] = batch_age[s]; applied[s] = false; no_batch(s);
 	if
 	:: op == OPEN -> connection[s] = READY
 	:: op == CREATE -> node[r] = EXISTS
-	:: op == REMOVE -> node[r] = NONE; number[r] = 0
-	:: else
-	fi
+	:: op == REMOVE -> node[r] = NONE; no_number(r)
+	:: else fi
 }
 
 /* A watch tells of our own znode: it is gone, or marked (lemma 4). */
@@ -318,8 +296,7 @@ inline event(s, op, r)
 {
 	if
 	:: server(r) == s && (op == REMOVE || op == MARK) && watched[r] -> lose(r, op == MARK)
-	:: else
-	fi
+	:: else fi
 }
 
 inline lose(r, is_mark)
@@ -333,10 +310,8 @@ inline lose(r, is_mark)
 	if
 	:: slot[r] == WAITING || slot[r] == GRANTED -> slot[r] = LOST
 	:: slot[r] == CACHED -> slot[r] = RELEASED
-	:: else
-	fi;
-	offered[r] = false;
-	watched[r] = false
+	:: else fi;
+	offered[r] = false; watched[r] = false
 #ifdef NO_LEMMA_4
 	fi
 #endif
@@ -346,15 +321,13 @@ inline read(s, r)
 {
 	if
 	:: node[r] == UNSETTLED -> node[r] = (tree[s * REQUESTS + r] != 0 -> EXISTS : NONE)
-	:: else
-	fi;
+	:: else fi;
 	if
 	:: node[r] == EXISTS && (tree[s * REQUESTS + r] == 0 || tree_marked[s * REQUESTS + r]) ->
 		lose(r, tree[s * REQUESTS + r] != 0)
 	:: node[r] == EXISTS && tree[s * REQUESTS + r] != 0 && !tree_marked[s * REQUESTS + r] ->
 		watched[r] = true
-	:: else
-	fi;
+	:: else fi;
 #ifdef NO_LEMMA_1
 	if
 	:: node[r] != NONE && slot[r] == WAITING && ahead[r] == ALL ->
@@ -368,11 +341,9 @@ inline read(s, r)
 			if
 			:: k != r && n_ != 0 && (n_ < number[r] || number[r] == 0) ->
 				ahead[r] = ahead[r] | bit(n_)
-			:: else
-			fi
+			:: else fi
 		}
-	:: else
-	fi
+	:: else fi
 }
 
 /* The member knows one more write, and tells its server. */
@@ -385,62 +356,45 @@ inline go_on(s)
 	:: op_ == MARK -> tree_marked[s * REQUESTS + of_] = true
 	:: op_ == CLOSE ->
 		for (k : 0 .. REQUESTS - 1) {
-			if
-			:: server(k) == of_ -> forget(s, k)
-			:: else
-			fi
+			if :: server(k) == of_ -> forget(s, k) :: else fi
 		};
 		skip
-	:: else
-	fi;
+	:: else fi;
 	if
 	:: mine_ -> answer(s, op_, of_)
 	:: else -> event(s, op_, of_)
 	fi
 }
 
+#define may_renew(s)	(generation[s] == 0 || renewals < RENEWALS + kills)
 proctype Connection(byte my)
 {
 	do
 	/* The leader decides that the session goes on: that is a contact, too. */
 	:: d_step { connection[my] == DOWN && alive[my] && wanted(my) ->
 		printf("server %d connects\n", my);
-		session_left[my] = T;
-		connection[my] = PROVING;
-		contact[my] = 0;
-		send(my, OPEN, 0);
-		clean }
+		session_left[my] = T; connection[my] = PROVING; contact[my] = 0;
+		send(my, OPEN, 0); clean }
 	/* The session is over: all that was held is lost (lemma 2). */
 	:: d_step { connection[my] == DOWN && !alive[my] && wanted(my) &&
-				(generation[my] == 0 || renewals < RENEWALS) ->
+				may_renew(my) ->
 		printf("server %d connects with a new session\n", my);
-		renewals = (generation[my] > 0 -> renewals + 1 : renewals);
-		generation[my]++;
+		renewals = (generation[my] > 0 -> renewals + 1 : renewals); generation[my]++;
 		lease_left[my] = 0;
 		for (k : 0 .. REQUESTS - 1) {
 			if
 			:: server(k) == my ->
-				node[k] = NONE;
-				number[k] = 0;
-				ahead[k] = ALL
-			:: else
-			fi
+				node[k] = NONE; no_number(k); ahead[k] = ALL
+			:: else fi
 		}
-		alive[my] = true;
-		session_left[my] = T;
-		connection[my] = PROVING;
-		contact[my] = 0;
-		send(my, OPEN, 0);
-		clean }
+		alive[my] = true; session_left[my] = T; connection[my] = PROVING; contact[my] = 0;
+		send(my, OPEN, 0); clean }
 	:: d_step { connection[my] != DOWN && wanted(my) && (breaks < BREAKS || !alive[my]) ->
 		printf("server %d: its connection breaks\n", my);
-		breaks = (alive[my] -> breaks + 1 : breaks);
-		disconnect(my);
-		clean }
+		breaks = (alive[my] -> breaks + 1 : breaks); disconnect(my); clean }
 	:: d_step { may_send(my) && wanted(my) && my < SLOW && contact[my] > 0 ->
 		printf("server %d sends a beat\n", my);
-		send(my, BEAT, 0);
-		clean }
+		send(my, BEAT, 0); clean }
 	/* A listing, and a look at our own znodes, behind the first beat (lemma 1) */
 #ifdef NO_LEMMA_1_PROVED
 	:: d_step { connection[my] != DOWN && alive[my] ->
@@ -449,14 +403,10 @@ proctype Connection(byte my)
 #endif
 		printf("server %d reads\n", my);
 		for (r_ : 0 .. REQUESTS - 1) {
-			if
-			:: server(r_) == my -> read(my, r_)
-			:: else
-			fi
+			if :: server(r_) == my -> read(my, r_) :: else fi
 		};
 		skip }
-	od;
-		clean }
+	od; clean }
 
 /* ---- ZooKeeper's processes ---- */
 
@@ -467,32 +417,24 @@ proctype ZooKeeper(byte my)
 	 * before the next batch, as the wire keeps its order. */
 	:: atomic { on_wire[my] && alive[my] && room ->
 		d_step {
-		if
-		:: tells[my] -> session_left[my] = T
-		:: else
-		fi;
-		tells[my] = true;
-		on_wire[my] = false;
+		if :: tells[my] -> session_left[my] = T :: else fi;
+		tells[my] = true; on_wire[my] = false;
 		printf("leader applies %e of server %d (request %d)\n", batch[my], my, batch_of[my]);
 		if
 #ifndef NO_LEMMA_1_CHAIN
 		:: batch[my] == OPEN -> late[my] = 0	/* lemma 1: a new chain */
 #endif
-		:: else
-		fi;
+		:: else fi;
 		if
 		:: batch[my] == OPEN || batch[my] == BEAT ->
 			do
 			:: len(way[my]) > 0 -> go_on(my)
 			:: else -> break
 			od;
-			op_ = batch[my];
-			answer(my, op_, 0)
+			op_ = batch[my]; answer(my, op_, 0)
 		:: else ->
-			applied[my] = true;
-			apply(my, batch[my], batch_of[my], my)
-		fi;
-		clean };
+			applied[my] = true; apply(my, batch[my], batch_of[my], my)
+		fi; clean };
 		if
 		:: session_left[my] = T; tells[my] = false
 		:: my < SLOW
@@ -500,17 +442,13 @@ proctype ZooKeeper(byte my)
 	/* So does a batch whose connection is gone; a session's end refuses it. */
 	:: d_step { late[my] != 0 && alive[my] && room ->
 		printf("leader applies a late %e of server %d (request %d)\n", late[my], my, late_of[my]);
-		apply(my, late[my], late_of[my], NOBODY);
-		late[my] = 0;
-		clean }
+		apply(my, late[my], late_of[my], NOBODY); late[my] = 0; clean }
 	/* The session's time is over: it may end, and its znodes with it. */
 	:: d_step { alive[my] && session_left[my] == 0 && room && wanted(my) ->
 		printf("leader ends the session of server %d\n", my);
-		end_session(my);
-		clean }
+		end_session(my); clean }
 	/* The member goes on by one write, and tells its server. */
-	:: d_step { len(way[my]) > 0 -> go_on(my);
-		clean }
+	:: d_step { len(way[my]) > 0 -> go_on(my); clean }
 	od
 }
 
@@ -522,22 +460,17 @@ active proctype Elections()
 		elections++;
 		printf("an election\n");
 		for (m : 0 .. SERVERS - 1) {
-			disconnect(m);
-			session_left[m] = (alive[m] -> T : 0)
-		};
-		clean }
+			disconnect(m); session_left[m] = (alive[m] -> T : 0)
+		}; clean }
 	od
 }
 
 /* A server that is not slow has its beats answered in each unit. */
-#define in_time(s)	((s) < SLOW || !wanted(s) || (connection[s] == READY && \
+#define in_time(s)	((s) < SLOW || !wanted(s) || (!alive[s] && !may_renew(s)) || (connection[s] == READY && \
 					 len(way[s]) == 0 && !unseen_holds(s)))
 inline healthy(s)
 {
-	session_left[s] = T;
-	lease_left[s] = 4;
-	contact[s] = 0;
-	batch_age[s] = 0
+	session_left[s] = T; lease_left[s] = 4; contact[s] = 0; batch_age[s] = 0
 }
 
 #define down(left)	left = (left > 0 -> left - 1 : 0)
@@ -551,25 +484,13 @@ active proctype Time()
 		printf("---- time passes ----\n");
 		for (k : 0 .. SERVERS - 1) {
 			down(session_left[k]);
-			down(lease_left[k]);
-			if
-			:: on_wire[k] || applied[k] -> up(batch_age[k])
-			:: else
-			fi;
-			if
-			:: connection[k] != DOWN -> up(contact[k])
-			:: else
-			fi;
-			if
-			:: k >= SLOW && connection[k] == READY -> healthy(k)
-			:: else
-			fi
+			lease_left[k] = (relied_on(k) && lease_left[k] > 0 -> lease_left[k] - 1 : 0);
+			if :: on_wire[k] || applied[k] -> up(batch_age[k]) :: else fi;
+			if :: connection[k] != DOWN -> up(contact[k]) :: else fi;
+			if :: k >= SLOW && connection[k] == READY -> healthy(k) :: else fi
 		}
-		for (k : 0 .. REQUESTS - 1) {
-			down(promise[k])
-		}
-		down(break_left);
-		clean }
+		for (k : 0 .. REQUESTS - 1) { down(promise[k]) }
+		down(break_left); clean }
 	od
 }
 
@@ -597,11 +518,7 @@ active proctype Time()
 #define wants_more(s)	(turns[BACKENDS * (s)] > 0 || turns[BACKENDS * (s) + BACKENDS - 1] > 0)
 inline retire(s)
 {
-	disconnect(s);
-	alive[s] = false;
-	session_left[s] = 0;
-	lease_left[s] = 0;
-	late[s] = 0
+	disconnect(s); alive[s] = false; session_left[s] = 0; lease_left[s] = 0; late[s] = 0
 }
 
 proctype Slot(byte mine)
@@ -611,62 +528,45 @@ proctype Slot(byte mine)
 	do
 	:: d_step { slot[mine] == WAITING && node[mine] == NONE && may_send(my) && next <= MOST ->
 		printf("server %d sends a create for request %d\n", my, mine);
-		node[mine] = NEW;
-		ahead[mine] = ALL;
-		send(my, CREATE, mine);
-		clean }
+		node[mine] = NEW; ahead[mine] = ALL; send(my, CREATE, mine); clean }
 	/* Lemma 1: nothing conflicts ahead, but what has departed (lemma 7) */
 	:: d_step { slot[mine] == WAITING && node[mine] == EXISTS && watched[mine] && ahead[mine] != ALL &&
 				(ahead[mine] & ~departed) == 0 && connection[my] == READY && lease_left[my] > 0 ->
 		printf("server %d grants request %d (number %d)\n", my, mine, number[mine]);
-		slot[mine] = GRANTED;
-		granted_in[mine] = generation[my];
-		ahead[mine] = ALL;
-		claim_grant(mine, false);
-		clean }
+		slot[mine] = GRANTED; granted_in[mine] = generation[my]; ahead[mine] = ALL;
+		claim_grant(mine, false); clean }
 	/* Lemma 5: a loss may be carried out late; the generation has told of it. */
 	:: d_step { slot[mine] == GRANTED && granted_in[mine] != generation[my] ->
 		printf("server %d: request %d is lost\n", my, mine);
-		slot[mine] = LOST;
-		offered[mine] = false;
-		clean }
+		slot[mine] = LOST; offered[mine] = false; clean }
 	:: d_step { slot[mine] == CACHED && granted_in[mine] != generation[my] ->
-		slot[mine] = RELEASED;
-		offered[mine] = false;
-		clean }
+		slot[mine] = RELEASED; offered[mine] = false; clean }
 	/* Lemma 6: a recall is one step.  Until then the lock can be taken. */
 	:: d_step { offered[mine] ->
 		printf("server %d recalls request %d\n", my, mine);
 		offered[mine] = false;
-		slot[mine] = (slot[mine] == CACHED -> RELEASED : slot[mine]);
-		clean }
+		slot[mine] = (slot[mine] == CACHED -> RELEASED : slot[mine]); clean }
 	:: d_step { CACHES && slot[mine] == GRANTED && granted_in[mine] == generation[my] && !offered[mine] &&
 				watched[mine] && takes[mine] < 3 ->
 		printf("server %d offers request %d\n", my, mine);
-		offered[mine] = true;
-		clean }
+		offered[mine] = true; clean }
 	/* The demand has ended, and no commit that looked at it is under way (lemma 2). */
 	:: d_step { node[mine] == EXISTS && over(mine) ->
 		printf("server %d ends request %d\n", my, mine);
 		node[mine] = DELETE;
 		if
-		:: granted_in[mine] != 0 -> said = said | bit(number[mine]); said_of = said_of | bit(mine)
-		:: else
-		fi;
-		clean }
+		:: granted_in[mine] != 0 -> 
+			said = said | bit(number[mine]);
+#ifdef NO_LEMMA_7
+			said_of = said_of | bit(mine)
+#endif
+		:: else fi; clean }
 	:: d_step { node[mine] == DELETE && may_send(my) ->
 		printf("server %d sends a delete for request %d\n", my, mine);
-		send(my, REMOVE, mine);
-		clean }
+		send(my, REMOVE, mine); clean }
 	:: d_step { slot[mine] == RELEASED && node[mine] == NONE ->
-		slot[mine] = FREE;
-		granted_in[mine] = 0;
-		ahead[mine] = ALL;
-		if
-		:: !wanted(my) && !wants_more(my) -> retire(my)
-		:: else
-		fi;
-		clean }
+		slot[mine] = FREE; broken[mine] = false; granted_in[mine] = 0; ahead[mine] = ALL;
+		if :: !wanted(my) && !wants_more(my) -> retire(my) :: else fi; clean }
 	od
 }
 
@@ -682,8 +582,7 @@ proctype Slot(byte mine)
 inline release(b)
 {
 	slot[uses[b]] = (slot[uses[b]] == GRANTED && offered[uses[b]] -> CACHED : RELEASED);
-	backend[b] = IDLE;
-	uses[b] = 0
+	backend[b] = IDLE; uses[b] = 0
 }
 
 inline take(b, r)
@@ -692,8 +591,7 @@ inline take(b, r)
 	if
 	:: may_act(r) ->
 		printf("backend %d has the lock\n", b);
-		backend[b] = HOLDS;
-		claim_holds(b)
+		backend[b] = HOLDS; claim_holds(b)
 	:: else ->
 		printf("backend %d has no lease, and gives the lock back\n", b);
 		release(b)
@@ -705,78 +603,53 @@ inline take(b, r)
 inline take_cached(b, r)
 {
 	printf("backend %d takes the cached lock of slot %d\n", b, r);
-	turns[b]--;
-	slot[r] = GRANTED;
-	takes[r]++;
-	claim_grant(r, true);
-	take(b, r)
+	turns[b]--; slot[r] = GRANTED; takes[r]++; claim_grant(r, true); take(b, r)
 }
 
 proctype Backend(byte me)
 {
 	do
-	:: d_step { backend[me] == IDLE && turns[me] > 0 && slot[me] == FREE ->
+	/* Backends of one server are alike: the first one begins first. */
+	:: d_step { backend[me] == IDLE && turns[me] > 0 && slot[me] == FREE &&
+				(me % BACKENDS == 0 || turns[me - 1] < TURNS) ->
 		printf("backend %d wants the lock\n", me);
-		turns[me]--;
-		slot[me] = WAITING;
-		backend[me] = WAITS;
-		clean }
-	:: d_step { can_take(me, 0) -> take_cached(me, 0);
-		clean }
-	:: d_step { can_take(me, 1) -> take_cached(me, 1);
-		clean }
+		turns[me]--; slot[me] = WAITING; backend[me] = WAITS; clean }
+	:: d_step { can_take(me, 0) -> take_cached(me, 0); clean }
+	:: d_step { can_take(me, 1) -> take_cached(me, 1); clean }
 #if REQUESTS > 2
-	:: d_step { can_take(me, 2) -> take_cached(me, 2);
-		clean }
-	:: d_step { can_take(me, REQUESTS - 1) -> take_cached(me, REQUESTS - 1);
-		clean }
+	:: d_step { can_take(me, 2) -> take_cached(me, 2); clean }
+	:: d_step { can_take(me, REQUESTS - 1) -> take_cached(me, REQUESTS - 1); clean }
 #endif
-	:: d_step { backend[me] == WAITS && slot[me] == GRANTED -> take(me, me);
-		clean }
+	:: d_step { backend[me] == WAITS && slot[me] == GRANTED -> take(me, me); clean }
 	:: d_step { backend[me] == WAITS && slot[me] == LOST ->
-		uses[me] = me;
-		release(me);
-		clean }
+		uses[me] = me; release(me); clean }
 	:: d_step { backend[me] == WAITS && slot[me] == WAITING && kills < KILLS ->
 		printf("backend %d is cancelled\n", me);
-		kills++;
-		uses[me] = me;
-		release(me);
-		clean }
+		kills++; uses[me] = me; release(me); clean }
 	/* The commit check */
 	:: d_step { backend[me] == HOLDS && slot[uses[me]] == GRANTED && may_act(uses[me]) ->
 		printf("backend %d passes its commit check\n", me);
-		backend[me] = COMMITS;
-		claim_holds(me);
-		clean }
+		backend[me] = COMMITS; claim_holds(me); clean }
 	:: d_step { backend[me] == HOLDS && !(slot[uses[me]] == GRANTED && may_act(uses[me])) ->
 		printf("backend %d fails its commit check\n", me);
-		promise[uses[me]] = 0;
-		release(me);
-		clean }
+		promise[uses[me]] = 0; release(me); clean }
 	/* Behind it, however late: the resource asks for the token (lemma 8). */
 	:: d_step { backend[me] == COMMITS ->
 		if
 		:: token(uses[me]) >= fence ->
 			printf("the resource takes the write of backend %d\n", me);
-			assert(!claimed(8) || order(uses[me]) >= written);
-			fence = token(uses[me]);
+			assert(!claimed(8) || order(uses[me]) >= written); fence = token(uses[me]);
 			written = order(uses[me])
 		:: else -> printf("the fence refuses backend %d\n", me)
 		fi;
-		promise[uses[me]] = 0;
-		release(me);
-		clean }
+		promise[uses[me]] = 0; release(me); clean }
 	/* Lemma 9: zk_assert_lock() tells a time, and then the backend is killed. */
 	:: d_step { KILLS && backend[me] == HOLDS && slot[uses[me]] == GRANTED && may_act(uses[me]) ->
 		printf("backend %d is told that it has the lock for %d\n", me, lease_left[server(me)]);
-		promise[uses[me]] = lease_left[server(me)];
-		clean }
+		promise[uses[me]] = lease_left[server(me)]; clean }
 	:: d_step { backend[me] == HOLDS && kills < KILLS ->
 		printf("backend %d is killed\n", me);
-		kills++;
-		release(me);
-		clean }
+		kills++; release(me); clean }
 	od
 }
 
@@ -787,10 +660,7 @@ proctype Backend(byte me)
 inline mark(r)
 {
 	printf("an operator marks the znode of request %d\n", r);
-	calls++;
-	write_znodes(MARK, r, znode[r], NOBODY);
-	break_of = r;
-	break_number = znode[r];
+	calls++; write_znodes(MARK, r, znode[r], NOBODY); break_of = r; break_number = znode[r];
 	break_left = T
 }
 
@@ -798,20 +668,14 @@ inline mark(r)
 active proctype Operator()
 {
 	do
-	:: d_step { calls < OPERATORS && room && heads(0) -> mark(0);
-		clean }
-	:: d_step { calls < OPERATORS && room && heads(1) -> mark(1);
-		clean }
+	:: d_step { calls < OPERATORS && room && heads(0) -> mark(0); clean }
+	:: d_step { calls < OPERATORS && room && heads(1) -> mark(1); clean }
 	:: d_step { break_number != 0 && break_left == 0 && room ->
 		if
 		:: znode[break_of] == break_number ->
 			printf("the operator deletes the znode of request %d\n", break_of);
-			apply(server(break_of), REMOVE, break_of, NOBODY)
-		:: else
-		fi;
-		break_number = 0;
-		break_of = 0;
-		clean }
+			broken[break_of] = true; apply(server(break_of), REMOVE, break_of, NOBODY)
+		:: else fi; break_number = 0; break_of = 0; clean }
 	od
 }
 
@@ -825,14 +689,11 @@ active proctype Operator()
 /* A planned stop closes the session once nobody holds, and nothing is promised. */
 proctype Stop(byte my)
 {
+end:
 	d_step { kills < KILLS && connection[my] == READY && alive[my] && room &&
 			 idle(0, my) && idle(1, my) && idle(REQUESTS - 1, my) && idle(REQUESTS - 2, my) ->
 		printf("server %d stops, and closes its session\n", my);
-		kills++;
-		lease_left[my] = 0;
-		end_session(my);
-		disconnect(my);
-		clean }
+		kills++; lease_left[my] = 0; end_session(my); disconnect(my); clean }
 }
 
 init
@@ -841,15 +702,11 @@ init
 
 	atomic {
 		for (i : 0 .. SERVERS - 1) {
-			run ZooKeeper(i);
-			run Connection(i)
+			run ZooKeeper(i); run Connection(i)
 		}
 		for (i : 0 .. REQUESTS - 1) {
-			run Slot(i);
-			run Backend(i)
+			run Slot(i); run Backend(i); run Claims(i)
 		}
-		for (i : 0 .. SERVERS * KILLS - 1) {
-			run Stop(i)
-		}
+		for (i : 0 .. SERVERS * KILLS - 1) { run Stop(i) }
 	}
 }
