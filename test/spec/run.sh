@@ -84,9 +84,9 @@ while IFS='|' read -r when name file how flags; do
 		report $? "$name: no violation in $states states (depth $depth, $memory MB, $seconds s)"
 		continue
 	fi
-	picture "$file" "${options[@]}" >picture
-	[ "$errors" = 1 ] && [ -s picture ]
-	report $? "$name: violated after $(wc -l <picture) steps ($states states, $seconds s)"
-	[ "$mode" != pictures ] || cp picture "$here/$how.txt"
+	picture "$file" "${options[@]}" >steps
+	[ "$errors" = 1 ] && [ -s steps ]
+	report $? "$name: violated after $(wc -l <steps) steps ($states states, $seconds s)"
+	[ "$mode" != pictures ] || cp steps "$here/$how.txt"
 done <"$here/instances"
 echo "1..$cases"
