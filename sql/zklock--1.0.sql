@@ -196,6 +196,53 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_cancel_reservation(text, bigint) IS
 'end a reservation; returns whether it still existed';
 
+-- Tickets: requests that wait without a session, and become reservations
+
+CREATE FUNCTION zk_enqueue(path text, duration interval,
+	claim_within interval DEFAULT '30 seconds')
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_enqueue'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_enqueue(text, interval, interval) IS
+'request an exclusive lock without waiting for it; returns a ticket, which can be claimed within that time after its grant, as a reservation for that duration';
+
+CREATE FUNCTION zk_enqueue(paths text[], duration interval,
+	claim_within interval DEFAULT '30 seconds')
+RETURNS bigint[]
+AS 'MODULE_PATHNAME', 'zkl_sql_enqueue_all'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_enqueue(text[], interval, interval) IS
+'the same for several locks, each with a ticket of its own; returns the tickets in the order of the names';
+
+CREATE FUNCTION zk_claim_ticket(ticket bigint)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_claim_ticket'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_claim_ticket(bigint) IS
+'make a granted ticket a reservation; returns its fencing token, or null if the ticket still waits';
+
+CREATE FUNCTION zk_claim_next(timeout interval DEFAULT NULL, paths text[] DEFAULT NULL,
+	OUT ticket bigint, OUT path text, OUT token bigint)
+AS 'MODULE_PATHNAME', 'zkl_sql_claim_next'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_claim_next(interval, text[]) IS
+'wait for the next ticket of this role that is granted on this server, and claim it; returns nulls if none is within the timeout';
+
+CREATE PROCEDURE zk_await_ticket(timeout interval DEFAULT NULL,
+	INOUT ticket bigint DEFAULT NULL, INOUT path text DEFAULT NULL,
+	INOUT token bigint DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'zkl_sql_await_ticket'
+LANGUAGE C;
+COMMENT ON PROCEDURE zk_await_ticket(interval, bigint, text, bigint) IS
+'the same as zk_claim_next(); the wait holds back no VACUUM';
+
+CREATE FUNCTION zk_withdraw(ticket bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_withdraw'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_withdraw(bigint) IS
+'end a ticket that was not claimed, or, with null, all of this role; returns whether there was one';
+
 --
 -- Several exclusive locks at once: all or none.  The tokens are in the order of the
 -- paths.
@@ -430,6 +477,25 @@ ROWS 1;
 COMMENT ON FUNCTION zk_get_status() IS
 'row of the view zk_status: state, zookeeper_server, session_id, session_timeout, lease_remaining, connected_since, locks_held, waiting, cached, draining, last_error, last_error_at, worker_pid, session_pid';
 
+CREATE TYPE zk_ticket_row AS (
+	ticket bigint,
+	path text,
+	state text,
+	requested_at timestamptz,
+	granted_at timestamptz,
+	claim_until timestamptz,
+	token bigint,
+	reserved_until timestamptz);
+COMMENT ON TYPE zk_ticket_row IS
+'row of the view zk_tickets';
+
+CREATE FUNCTION zk_get_tickets()
+RETURNS SETOF zk_ticket_row
+AS 'MODULE_PATHNAME', 'zkl_sql_tickets'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_get_tickets() IS
+'rows of the view zk_tickets: ticket, path, state, requested_at, granted_at, claim_until, token, reserved_until';
+
 CREATE TYPE zk_stat_server_row AS (
 	connects bigint,
 	sessions_lost bigint,
@@ -466,7 +532,10 @@ CREATE TYPE zk_stat_server_row AS (
 	words_taken bigint,
 	words_late bigint,
 	messages_refused bigint,
-	messages_other_key bigint);
+	messages_other_key bigint,
+	tickets_enqueued bigint,
+	tickets_claimed bigint,
+	tickets_lapsed bigint);
 COMMENT ON TYPE zk_stat_server_row IS
 'row of the view zk_stat_server';
 
@@ -476,7 +545,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_stat_server'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_stat_server() IS
-'row of the view zk_stat_server: connects, sessions_lost, locks_lost, lapses, lost_writes, worker_starts, connection_errors, answer_errors, process_errors, settings_errors, batches, operations, listings, creates, continuity, watches, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cache_takes, recalls, tls_version, tls_cipher, certificate_expires_at, ca_expires_at, zookeeper_certificate_expires_at, stats_reset, stats_evicted, asks_sent, words_sent, messages_unsent, words_taken, words_late, messages_refused, messages_other_key';
+'row of the view zk_stat_server: connects, sessions_lost, locks_lost, lapses, lost_writes, worker_starts, connection_errors, answer_errors, process_errors, settings_errors, batches, operations, listings, creates, continuity, watches, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cache_takes, recalls, tls_version, tls_cipher, certificate_expires_at, ca_expires_at, zookeeper_certificate_expires_at, stats_reset, stats_evicted, asks_sent, words_sent, messages_unsent, words_taken, words_late, messages_refused, messages_other_key, tickets_enqueued, tickets_claimed, tickets_lapsed';
 
 CREATE TYPE zk_stat_lock_row AS (
 	path text,
@@ -725,6 +794,27 @@ ROWS 20;
 COMMENT ON FUNCTION zk_healthcheck() IS
 'checks of this server, its connection and the fleet: check_name, ok (null: cannot be known now), detail';
 
+CREATE VIEW zk_tickets AS SELECT * FROM zk_get_tickets();
+
+COMMENT ON VIEW zk_tickets IS
+'tickets of the role that logged in, on this server';
+COMMENT ON COLUMN zk_tickets.ticket IS
+'number of the ticket';
+COMMENT ON COLUMN zk_tickets.path IS
+'name of the lock';
+COMMENT ON COLUMN zk_tickets.state IS
+'waiting, granted (and to be claimed), claimed (a reservation), or how it ended, until that was told once: lapsed (not claimed in time), withdrawn (by the server), lost or failed';
+COMMENT ON COLUMN zk_tickets.requested_at IS
+'time of the request';
+COMMENT ON COLUMN zk_tickets.granted_at IS
+'time of the grant, or null';
+COMMENT ON COLUMN zk_tickets.claim_until IS
+'until when the ticket can be claimed, or null';
+COMMENT ON COLUMN zk_tickets.token IS
+'fencing token of the reservation, or null';
+COMMENT ON COLUMN zk_tickets.reserved_until IS
+'when the reservation ends, or null';
+
 CREATE VIEW zk_locks AS SELECT * FROM zk_get_locks();
 
 COMMENT ON VIEW zk_locks IS
@@ -734,9 +824,9 @@ COMMENT ON COLUMN zk_locks.path IS
 COMMENT ON COLUMN zk_locks.mode IS
 'exclusive or shared; permit (of a semaphore), leader, or member (of a barrier)';
 COMMENT ON COLUMN zk_locks.lifetime IS
-'session, transaction or reservation';
+'session, transaction, reservation or ticket';
 COMMENT ON COLUMN zk_locks.state IS
-'waiting, granted, unconfirmed (the lease of this server has ended), lost, cached (held by no session), denied, failed, kept (by at_least or a promise) or releasing';
+'waiting, granted, unclaimed (a ticket that is granted), unconfirmed (the lease of this server has ended), lost, cached (held by no session), denied, failed, kept (by at_least or a promise) or releasing';
 COMMENT ON COLUMN zk_locks.pid IS
 'process ID of the session, or null if it has released the lock or the role may not see it';
 COMMENT ON COLUMN zk_locks.fencing_token IS
@@ -871,6 +961,13 @@ COMMENT ON COLUMN zk_stat_server.messages_refused IS
 'number of datagrams that were no message of a server of this fleet to this one since the server started';
 COMMENT ON COLUMN zk_stat_server.messages_other_key IS
 'number of messages with another key, or of another version of zklock, since the server started';
+
+COMMENT ON COLUMN zk_stat_server.tickets_enqueued IS
+'tickets that zk_enqueue() made since the server started';
+COMMENT ON COLUMN zk_stat_server.tickets_claimed IS
+'tickets that became reservations';
+COMMENT ON COLUMN zk_stat_server.tickets_lapsed IS
+'tickets that nobody claimed in time after their grant';
 
 CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
 
@@ -1364,6 +1461,8 @@ REVOKE ALL ON ROUTINE
 	zk_reserve(text, interval, interval),
 	zk_try_reserve(text, interval, interval),
 	zk_await_reservation(text, interval, interval, bigint),
+	zk_enqueue(text, interval, interval),
+	zk_enqueue(text[], interval, interval),
 	zk_multilock(text[], interval),
 	zk_xact_multilock(text[], interval),
 	zk_try_multilock(text[], interval),
@@ -1412,7 +1511,7 @@ FROM PUBLIC;
 -- database.
 --
 REVOKE ALL ON zk_rights, zk_grants, zk_fences FROM PUBLIC;
-GRANT SELECT ON zk_rights, zk_grants, zk_fences TO PUBLIC;
+GRANT SELECT ON zk_rights, zk_grants, zk_fences, zk_tickets TO PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
 	zk_queue(text), zk_fleet_locks(text), zk_leader(text),

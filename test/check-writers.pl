@@ -105,7 +105,7 @@ my %writers = (
 	ZklSlotAnswer => 'worker/worker_slot backend/backend_slot',
 	ZklSlotDependents => 'backend/wait backend/backend_slot',
 	'ZklSlot.s_record' => 'worker/worker_slot backend/backend_slot',
-	'ZklSlot.s_state' => 'backend/backend_slot worker/worker_slot shared/control');
+	'ZklSlot.s_state' => 'backend/backend_slot worker/worker_slot shared/control shared/slot');
 
 # Structs of which every group must have a writer, and groups that are written as
 # fields of the struct around them.

@@ -320,8 +320,8 @@ count_of_role(Oid roleid)
 }
 
 /* As long as all roles together have no more, none has: then nothing is counted. */
-static void
-check_all_of_role(int wanted)
+void
+zkl_under_way_check_role(int wanted)
 {
 	int			most = zkl_max_requests_per_role < 0 ? zkl_control->ctl_nrequests / 2 :
 	zkl_max_requests_per_role;
@@ -349,7 +349,7 @@ zkl_under_way_check_room(int held, int wanted)
 	int			room = most - held - wanted;
 	int			kept;
 
-	check_all_of_role(wanted);
+	zkl_under_way_check_role(wanted);
 	if (room >= zkl_backend_slot_count_kept(owner, room))
 		return;
 	kept = zkl_backend_slot_count_kept(owner, -1);
@@ -535,6 +535,25 @@ zkl_acquire_submit(const ZklLockRequest *request, bool together,
 	 */
 	pg_memory_barrier();
 	zkl_admission_check_drain();
+}
+
+int
+zkl_acquire_enqueue(const ZklLockRequest *request, int64 duration_ms, bool more,
+					int64 *ticket)
+{
+	ZklSlotTaker taker;
+	int			slotno;
+
+	zkl_admission_check(&request->lock, false, -1);
+	describe_request(request, false, &taker);
+	taker.owner = taker.request.claimer =
+		pg_atomic_fetch_add_u64(&zkl_control->ctl_next_owner, 1);
+	taker.request.patience = 0;
+	taker.request.duration = duration_ms;
+	taker.request.ticket = *ticket = (int64) pg_atomic_fetch_add_u64(&zkl_control->ctl_next_ticket, 1);
+	slotno = claim_slot(&taker, request);
+	zkl_backend_slot_submit(slotno, more);
+	return slotno;
 }
 
 static void

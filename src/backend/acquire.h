@@ -54,6 +54,9 @@ extern void zkl_under_way_check_number(int64 wanted, bool of_session);
  */
 extern void zkl_under_way_check_room(int held, int wanted);
 
+/* The same if its role, in all of its sessions, may not have so many requests more. */
+extern void zkl_under_way_check_role(int wanted);
+
 /* The same if this session's user, who has so many reservations, may have no other. */
 extern void zkl_under_way_check_reservations(int reserved);
 
@@ -129,6 +132,14 @@ extern void zkl_acquire_confirm(const ZklLockRequest *request,
  */
 extern void zkl_acquire_submit(const ZklLockRequest *request,
 							   bool together, bool more);
+
+/*
+ * Submits one request that belongs to nobody but a ticket: its number, and the slot, which
+ * may be another one's by then.  It is kept for at_least_ms from its grant on, and once it
+ * is claimed, for that duration; its mode and sibling are those of a reservation.
+ */
+extern int	zkl_acquire_enqueue(const ZklLockRequest *request, int64 duration_ms, bool more,
+								int64 *ticket);
 
 /* Waits until is_over, in the name of a request. */
 extern void zkl_acquire_wait(const ZklLockRequest *request, int slotno,

@@ -267,7 +267,9 @@ zkl_admission_drain_resign(void)
 static void
 ask(int slotno, const ZklSlot *slot, uint32 drain)
 {
-	if (slot->s_state == ZKL_SLOT_WAITING)
+	if (zkl_slot_is_ticket(slot))
+		(void) zkl_slot_withdraw(slotno, slot->s_request.ticket, true);
+	else if (slot->s_state == ZKL_SLOT_WAITING)
 		zkl_control_wake(slot->s_request.procno);
 	else if (slot->s_state == ZKL_SLOT_CACHED)
 		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
@@ -283,7 +285,8 @@ ask(int slotno, const ZklSlot *slot, uint32 drain)
 
 /*
  * A transaction that is past its commit check relies on what was lost since; and
- * what was released is with ZooKeeper until its slot is free.
+ * what was released is with ZooKeeper until its slot is free, or only stays for its role to
+ * be told.
  */
 bool
 zkl_admission_drain_is_left(const ZklSlot *slot)
@@ -295,8 +298,9 @@ zkl_admission_drain_is_left(const ZklSlot *slot)
 		case ZKL_SLOT_WAITING:
 		case ZKL_SLOT_GRANTED:
 		case ZKL_SLOT_CACHED:
-		case ZKL_SLOT_RELEASED:
 			return true;
+		case ZKL_SLOT_RELEASED:
+			return slot->s_record.sent || !zkl_slot_is_lost_reservation(slot);
 		case ZKL_SLOT_LOST:
 			return slot->s_holder.quiet && slot->s_holder.taken;
 		default:

@@ -61,6 +61,7 @@ fill_in(ZklSlot *slot, const ZklSlotTaker *taker)
 	slot->s_signal_due = false;
 	slot->s_drain = 0;
 	slot->s_resigned = false;
+	slot->s_withdrawn = false;
 	slot->s_late = ZKL_LATE_NOT;
 }
 
@@ -505,7 +506,7 @@ zkl_backend_slot_count_kept(uint64 claimer, int harmless)
 			continue;
 		SpinLockAcquire(&slot->s_mutex);
 		kept += slot->s_state == ZKL_SLOT_RELEASED &&
-			slot->s_request.lifetime != ZKL_LIFETIME_RESERVATION &&
+			slot->s_request.lifetime < ZKL_HELD_LIFETIMES &&
 			slot->s_request.claimer == claimer && slot->s_keep_until > now;
 		SpinLockRelease(&slot->s_mutex);
 	}

@@ -510,7 +510,7 @@ zkl_promise_make(int slotno, uint32 generation, int64 token, int64 *until)
 		zkl_lease_same_generation(slot->s_record.generation, generation);
 	if (slot->s_state == ZKL_SLOT_RELEASED)
 	{
-		held = held && slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION &&
+		held = held && zkl_slot_is_reservation(slot) &&
 			!zkl_slot_is_lost_kept(slot);
 		*until = Min(*until, slot->s_keep_until);
 	}

@@ -219,7 +219,7 @@ static bool
 is_reservation(const ZklAheadEntry *entry, ZklNodeData *data)
 {
 	return zkl_node_data_parse(entry->data, entry->data_length, data) &&
-		strcmp(data->lifetime, "reservation") == 0 &&
+		zkl_node_data_has_no_session(data) &&
 		(entry->kept_until != 0 || entry->name_length != 0);
 }
 
@@ -233,7 +233,7 @@ queued_words(const ZklAheadEntry *entry, bool names)
 	if (data.cached)
 		return psprintf("server \"%s\", which may have it cached",
 						shown(data.server, sizeof(data.server)));
-	if (entry->kept_until != 0 && strcmp(data.lifetime, "reservation") != 0)
+	if (entry->kept_until != 0 && !zkl_node_data_has_no_session(&data))
 		return psprintf("server \"%s\" until %s, because its holder, process %d%s, was promised that and has lost its connection",
 						shown(data.server, sizeof(data.server)),
 						timestamptz_to_str(entry->kept_until), data.pid,
@@ -805,6 +805,7 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 		case ZKL_ERROR_NO_NUMBER:
 		case ZKL_ERROR_TOO_LARGE:
 		case ZKL_ERROR_CANCELLED:
+		case ZKL_ERROR_UNCLAIMED:
 		case ZKL_ERROR_LAPSED:
 			break;
 	}

@@ -734,7 +734,7 @@ look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 static void
 look_at_gate(const ZklDeadlines *at, ZklSlotKind kind)
 {
-	if (kind != ZKL_KIND_DUMP && kind != ZKL_KIND_RENEWAL)
+	if (kind != ZKL_KIND_DUMP && kind != ZKL_KIND_RENEWAL && kind != ZKL_KIND_CLAIM)
 	{
 		zkl_admission_check_gate(at->at_gate);
 		zkl_refusal_check_server();
@@ -1028,7 +1028,7 @@ zkl_wait_for_answer(const ZklTarget *target, const ZklQuestion *question,
 	PG_TRY();
 	{
 		zkl_wait_until(zkl_wait_is_answered, slotno, context, target->name, at);
-		zkl_slot_copy(slotno, answer);
+		zkl_backend_slot_take(slotno, answer);
 	}
 	PG_FINALLY();
 	{

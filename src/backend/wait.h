@@ -130,9 +130,10 @@ extern void zkl_wait_sleep_until(int64 due);
 typedef struct ZklQuestion
 {
 	ZklSlotKind kind;
-	dsm_handle	segment;		/* ERRAND, DUMP: the slot's s_dsm */
+	dsm_handle	segment;		/* ERRAND, DUMP, CLAIM: the slot's s_dsm */
 	bool		awaits;			/* ERRAND: as in the slot */
-	int			about;			/* RENEWAL: these three, as in the slot */
+	int			about;			/* RENEWAL: these four, as in the slot; CLAIM:
+								 * token */
 	int64		token;
 	int64		renewed_for;
 	bool		by_other;

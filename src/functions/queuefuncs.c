@@ -253,7 +253,7 @@ add_contender(ZklRow *row, ZklQueueRows *rows, const ZklQueueRow *r)
 	zkl_queuerow_add_server(row, r->data == NULL ? "" : r->data, r->length, &data,
 							r->visible);
 	add_server_host(row, rows, r->session_id);
-	reserved = strcmp(data.lifetime, "reservation") == 0;
+	reserved = zkl_node_data_has_no_session(&data);
 	if (reserved)
 		data.pid = data.backend_start = 0;
 	add_session_of(row, r->visible && (!r->kept || reserved) ? &data : &nobody);

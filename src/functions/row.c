@@ -240,7 +240,7 @@ bool
 zkl_row_slot_has_session(const ZklSlot *slot)
 {
 	return slot->s_state != ZKL_SLOT_RELEASED &&
-		slot->s_state != ZKL_SLOT_CACHED;
+		slot->s_state != ZKL_SLOT_CACHED && slot->s_request.ticket == 0;
 }
 
 void
@@ -248,7 +248,7 @@ zkl_row_slot_add_session(ZklRow *row, const ZklSlot *slot, bool visible)
 {
 	bool		has_session = visible &&
 	(zkl_row_slot_has_session(slot) || zkl_slot_is_reserved(slot) ||
-	 zkl_slot_is_lost_reservation(slot));
+	 zkl_slot_is_ticket(slot) || zkl_slot_is_lost_reservation(slot));
 	const ZklSlotRequest *request = &slot->s_request;
 
 	zkl_row_utf8_or_null(row, has_session ? request->database : "",
@@ -266,6 +266,8 @@ zkl_row_slot_state(const ZklSlot *slot)
 
 	if (zkl_slot_is_lost_reservation(slot))
 		return slot_state_names[ZKL_SLOT_LOST];
+	if (zkl_slot_is_ticket(slot) && slot->s_state == ZKL_SLOT_RELEASED)
+		return "unclaimed";
 	if (slot->s_state == ZKL_SLOT_RELEASED && !reserved &&
 		slot->s_keep_until > zkl_boottime_ms())
 		return "kept";

@@ -11,7 +11,7 @@
 #include "shared/compat.h"
 #include "shared/slot.h"
 
-#define ZKL_ROW_COLUMNS	36
+#define ZKL_ROW_COLUMNS	39
 
 /* A row under construction: columns are added in order. */
 typedef struct ZklRow

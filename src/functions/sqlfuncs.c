@@ -23,6 +23,7 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "recipes/reservation.h"
+#include "recipes/ticket.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
 #include "shared/gate.h"
@@ -46,6 +47,12 @@ ZKL_FUNCTION(zkl_sql_try_reserve);
 ZKL_FUNCTION(zkl_sql_await_reservation);
 ZKL_FUNCTION(zkl_sql_renew_reservation);
 ZKL_FUNCTION(zkl_sql_cancel_reservation);
+ZKL_FUNCTION(zkl_sql_enqueue);
+ZKL_FUNCTION(zkl_sql_enqueue_all);
+ZKL_FUNCTION(zkl_sql_claim_ticket);
+ZKL_FUNCTION(zkl_sql_claim_next);
+ZKL_FUNCTION(zkl_sql_await_ticket);
+ZKL_FUNCTION(zkl_sql_withdraw);
 ZKL_FUNCTION(zkl_sql_assert_lock);
 ZKL_FUNCTION(zkl_sql_fencing_token);
 
@@ -113,20 +120,27 @@ at_least_of(FunctionCallInfo fcinfo, int arg, int64 at_most)
 	return ms;
 }
 
-/* The duration of a reservation, in ms */
+/* A time for which a lock is reserved, in ms */
 static int64
-duration_of(FunctionCallInfo fcinfo, int arg)
+reserved_for(FunctionCallInfo fcinfo, int arg, const char *what)
 {
 	int64		ms;
 
-	zkl_target_need(fcinfo, arg, "duration");
+	zkl_target_need(fcinfo, arg, what);
 	ms = zkl_target_interval_ms(PG_GETARG_INTERVAL_P(arg));
 	if (ms <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("duration must be positive")));
-	check_max_at_least("duration", ms);
+				 errmsg("%s must be positive", what)));
+	check_max_at_least(what, ms);
 	return ms;
+}
+
+/* The duration of a reservation, in ms */
+static int64
+duration_of(FunctionCallInfo fcinfo, int arg)
+{
+	return reserved_for(fcinfo, arg, "duration");
 }
 
 /* ---- acquiring: (path, timeout, at_most, at_least) ---- */
@@ -414,25 +428,46 @@ length_of(const ArrayType *array)
 	return n;
 }
 
-static Named *
-names_of(ArrayType *array, ZklPrivileges needed)
+static Datum *
+elements_of(ArrayType *array, int *n)
 {
 	Datum	   *elements;
 	bool	   *nulls;
-	Named	   *names;
-	int			n;
 	int			i;
 
-	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements,
-					  &nulls, &n);
-	names = palloc(n * sizeof(Named));
-	for (i = 0; i < n; i++)
+	(void) length_of(array);
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, n);
+	for (i = 0; i < *n; i++)
 	{
-		CHECK_FOR_INTERRUPTS();
 		if (nulls[i])
 			ereport(ERROR,
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 					 errmsg("array of lock names must not contain nulls")));
+	}
+	return elements;
+}
+
+/* A token or a ticket for each */
+static Datum
+array_of_numbers(Datum *numbers, int n)
+{
+	PG_RETURN_ARRAYTYPE_P(construct_array(numbers, n, INT8OID, sizeof(int64),
+										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+static Named *
+names_of(ArrayType *array, ZklPrivileges needed)
+{
+	Datum	   *elements;
+	Named	   *names;
+	int			n;
+	int			i;
+
+	elements = elements_of(array, &n);
+	names = palloc(n * sizeof(Named));
+	for (i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		names[i].lock = zkl_target_lock(DatumGetTextPP(elements[i]), needed);
 		names[i].position = i;
 	}
@@ -496,8 +531,7 @@ multilock(FunctionCallInfo fcinfo, ZklLifetime lifetime)
 	if (tokens == NULL)
 		zkl_refusal_raise_timed_out(psprintf("all of %d distributed locks", n),
 									zkl_target_timeout_ms(fcinfo, 1));
-	PG_RETURN_ARRAYTYPE_P(construct_array(tokens, n, INT8OID, sizeof(int64),
-										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+	return array_of_numbers(tokens, n);
 }
 
 static Datum
@@ -877,4 +911,119 @@ release_all_local(void)
 		for (n = 0; !hold->within_call && n < hold->count && find_local(hold, &local); n++)
 			release_local(&local);
 	}
+}
+
+/* ---- tickets ---- */
+
+/* The arguments behind the names are the duration and the time for the claim. */
+static Datum *
+enqueue(FunctionCallInfo fcinfo, const Datum *names, int n)
+{
+	int64		duration_ms = duration_of(fcinfo, 1);
+	int64		claim_ms = reserved_for(fcinfo, 2, "claim_within");
+	ZklLockRequest *requests = palloc0(n * sizeof(ZklLockRequest));
+	Datum	   *numbers = palloc(n * sizeof(Datum));
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		requests[i].lock = zkl_target_lock(DatumGetTextPP(names[i]),
+										   ZKL_MAY_LOCK | ZKL_MAY_KEEP);
+		requests[i].at_least_ms = claim_ms;
+	}
+	zkl_ticket_enqueue(requests, n, duration_ms, numbers);
+	return numbers;
+}
+
+Datum
+zkl_sql_enqueue(PG_FUNCTION_ARGS)
+{
+	Datum		name = PointerGetDatum(zkl_target_name(fcinfo));
+
+	return *enqueue(fcinfo, &name, 1);
+}
+
+/* The same name may be there twice. */
+Datum
+zkl_sql_enqueue_all(PG_FUNCTION_ARGS)
+{
+	ArrayType  *array = array_of(fcinfo);
+	Datum	   *names;
+	int			n;
+
+	zkl_gate_check();
+	zkl_under_way_check_number(length_of(array), false);
+	names = elements_of(array, &n);
+	return array_of_numbers(enqueue(fcinfo, names, n), n);
+}
+
+Datum
+zkl_sql_claim_ticket(PG_FUNCTION_ARGS)
+{
+	ZklClaimed	claimed;
+
+	zkl_target_need(fcinfo, 0, "ticket");
+	if (!zkl_ticket_claim(PG_GETARG_INT64(0), &claimed))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(claimed.token);
+}
+
+/* The row (ticket, path, token); of NULLs if there was none in time */
+static Datum
+claim_next(FunctionCallInfo fcinfo, const char **paths, int n)
+{
+	ZklClaimed	claimed;
+	TupleDesc	columns;
+	Datum		values[3] = {0};
+	bool		nulls[3] = {true, true, true};
+
+	if (zkl_ticket_claim_next(zkl_target_timeout_ms(fcinfo, 0), paths, n, &claimed))
+	{
+		char	   *path = zkl_text_to_display(claimed.path, (int) strlen(claimed.path));
+
+		memset(nulls, false, sizeof(nulls));
+		values[0] = Int64GetDatum(claimed.ticket);
+		values[1] = CStringGetTextDatum(path);
+		values[2] = Int64GetDatum(claimed.token);
+	}
+	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(columns), values, nulls));
+}
+
+Datum
+zkl_sql_claim_next(PG_FUNCTION_ARGS)
+{
+	const char **paths = NULL;
+	Datum	   *names;
+	int			n = 0;
+	int			i;
+
+	if (!PG_ARGISNULL(1))
+	{
+		names = elements_of(PG_GETARG_ARRAYTYPE_P(1), &n);
+		paths = palloc(n * sizeof(char *));
+		for (i = 0; i < n; i++)
+			paths[i] = zkl_target_lock(DatumGetTextPP(names[i]), ZKL_NEEDS_NOTHING).path;
+	}
+	PG_RETURN_DATUM(claim_next(fcinfo, paths, n));
+}
+
+Datum
+zkl_sql_await_ticket(PG_FUNCTION_ARGS)
+{
+	Datum		row;
+
+	(void) zkl_snapshot_give_up(fcinfo);
+	row = claim_next(fcinfo, NULL, 0);
+	zkl_snapshot_regain();
+	PG_RETURN_DATUM(row);
+}
+
+Datum
+zkl_sql_withdraw(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_ARGISNULL(0) ? zkl_ticket_withdraw_all() :
+				   zkl_ticket_withdraw(PG_GETARG_INT64(0)));
 }

@@ -25,6 +25,7 @@
 #include "functions/queuefuncs.h"
 #include "functions/row.h"
 #include "miscadmin.h"
+#include "recipes/ticket.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
@@ -42,6 +43,7 @@
 #include "znode/znode.h"
 
 ZKL_FUNCTION(zkl_sql_locks);
+ZKL_FUNCTION(zkl_sql_tickets);
 ZKL_FUNCTION(zkl_sql_status);
 ZKL_FUNCTION(zkl_sql_version);
 
@@ -154,6 +156,45 @@ zkl_sql_locks(PG_FUNCTION_ARGS)
 		CHECK_FOR_INTERRUPTS();
 		if (copy_shown(slotno, &slot))
 			put_slot(fcinfo, &slot);
+	}
+	return (Datum) 0;
+}
+
+/* ---- zk_tickets ---- */
+
+static void
+put_ticket(FunctionCallInfo fcinfo, const ZklSlot *slot)
+{
+	ZklRow		row = {0};
+	bool		claimed = zkl_slot_is_reserved(slot);
+	bool		granted = zkl_slot_is_ticket(slot) && !claimed;
+
+	zkl_row_int64(&row, slot->s_request.ticket);
+	zkl_row_utf8(&row, slot->s_request.path, sizeof(slot->s_request.path));
+	zkl_row_text(&row, zkl_ticket_state(slot));
+	zkl_row_time_or_null(&row, slot->s_request.requested_at);
+	zkl_row_time_or_null(&row, slot->s_answer.granted_at);
+	zkl_row_time_or_null(&row, granted ? time_ahead(slot->s_keep_until) : 0);
+	row.hidden = !claimed;
+	zkl_row_int64(&row, slot->s_answer.token);
+	row.hidden = false;
+	zkl_row_time_or_null(&row, claimed ? time_ahead(slot->s_keep_until) : 0);
+
+	zkl_row_put(fcinfo, &row);
+}
+
+Datum
+zkl_sql_tickets(PG_FUNCTION_ARGS)
+{
+	ZklSlot		slot;
+	int			slotno = -1;
+
+	zkl_gate_check();
+	zkl_row_begin_view(fcinfo, "zk_tickets");
+	while ((slotno = zkl_ticket_next(slotno + 1, &slot)) >= 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		put_ticket(fcinfo, &slot);
 	}
 	return (Datum) 0;
 }
@@ -825,6 +866,15 @@ add_messages(ZklRow *row, const ZklStatus *status)
 	zkl_row_int64(row, status->messages_other_key);
 }
 
+/* Their numbers are counted from 1 on. */
+static void
+add_tickets(ZklRow *row, const ZklStatus *status)
+{
+	zkl_row_int64(row, (uint32) pg_atomic_read_u64(&zkl_control->ctl_next_ticket) - 1);
+	zkl_row_int64(row, status->tickets_claimed);
+	zkl_row_int64(row, status->tickets_lapsed);
+}
+
 Datum
 zkl_sql_stat_server(PG_FUNCTION_ARGS)
 {
@@ -840,6 +890,7 @@ zkl_sql_stat_server(PG_FUNCTION_ARGS)
 	add_tls(&row, &status.tls);
 	add_statistics(&row);
 	add_messages(&row, &status);
+	add_tickets(&row, &status);
 
 	zkl_row_put(fcinfo, &row);
 	return (Datum) 0;

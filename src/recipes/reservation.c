@@ -124,7 +124,7 @@ check_others(const ZklTarget *lock, bool once)
 			continue;
 		if (once && is_reservation_of(&slot, lock) && !zkl_slot_is_lost_kept(&slot))
 			raise_reserved(lock, &slot);
-		n++;
+		n += slot.s_request.ticket == 0;
 	}
 	zkl_under_way_check_reservations(n);
 }

@@ -225,6 +225,17 @@ request_hook(void)
 	RequestAddinShmemSpace(lay_out(NULL));
 }
 
+/* No number is 0, nor, most likely, one of before a restart, or of another server. */
+static uint64
+first_ticket(void)
+{
+	uint32		start;
+
+	if (!pg_strong_random(&start, sizeof(start)))
+		start = (uint32) zkl_boottime_us();
+	return ((uint64) (start >> 1) << 32) + 1;
+}
+
 static void
 initialize(ZklControl *control)
 {
@@ -238,6 +249,7 @@ initialize(ZklControl *control)
 	/* Most likely the previous shared memory began with another number. */
 	control->ctl_starts_from = (uint32) zkl_boottime_us();
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
+	pg_atomic_init_u64(&control->ctl_next_ticket, first_ticket());
 	pg_atomic_init_u64(&control->ctl_losses, 0);
 	pg_atomic_init_u64(&control->ctl_release_requests, 0);
 	pg_atomic_init_u64(&control->ctl_cache_takes, 0);

@@ -77,6 +77,8 @@ typedef struct ZklControl
 	uint32		ctl_starts_from;	/* in the ids of znodes the starts of
 									 * workers are counted from it */
 	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
+	pg_atomic_uint64 ctl_next_ticket;	/* their numbers; the upper 31 bits
+										 * tell this shared memory from others */
 	pg_atomic_uint64 ctl_losses;	/* how often zkl_worker_slot_lose found a
 									 * holder, or a backend saw a loss by
 									 * itself */

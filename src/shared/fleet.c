@@ -175,6 +175,21 @@ zkl_root_is_awaited(const ZklSlot *slot)
 						  slot->s_request.path, slot->s_request.guard);
 }
 
+bool
+zkl_root_admits(const ZklSlot *slot)
+{
+	ZklDialect	dialect = (ZklDialect) slot->s_request.dialect;
+	const char *path = slot->s_request.path;
+	ZklRootState state = zkl_root_state();
+	ZklRoot		root;
+	int32		rc;
+
+	if (state != ZKL_ROOT_DIFFERS)
+		return state == ZKL_ROOT_SAME || !zkl_root_concerns(dialect, path, false);
+	return zkl_root_copy(&root, &rc) && zkl_dialect_find(root.dialects, path) == dialect &&
+		(!root.is_changing || zkl_dialect_find(root.changing, path) == dialect);
+}
+
 /* ---- fleet: what each PostgreSQL server tells the others of itself ---- */
 
 /* ---- names ---- */

@@ -84,6 +84,9 @@ extern bool zkl_root_concerns(ZklDialect dialect, const char *path, bool guard);
  */
 extern bool zkl_root_is_awaited(const ZklSlot *slot);
 
+/* Whether the lock of a slot surely has the dialect of the root, and keeps it */
+extern bool zkl_root_admits(const ZklSlot *slot);
+
 /* ---- fleet ---- */
 
 /*

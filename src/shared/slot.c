@@ -12,6 +12,7 @@
 #include <signal.h>
 
 #include "shared/boottime.h"
+#include "shared/control.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 
@@ -54,17 +55,47 @@ zkl_slot_copy(int slotno, ZklSlot *copy)
 const char *
 zkl_slot_lifetime_name(const ZklSlot *slot)
 {
-	static const char *const names[] = {"session", "transaction", "reservation"};
+	static const char *const names[] = {"session", "transaction", "reservation", "ticket"};
 
-	return names[slot->s_request.lifetime];
+	return names[slot->s_answer.claimed ? ZKL_LIFETIME_RESERVATION : slot->s_request.lifetime];
+}
+
+bool
+zkl_slot_is_ticket(const ZklSlot *slot)
+{
+	return slot->s_request.lifetime == ZKL_LIFETIME_TICKET && !slot->s_answer.claimed &&
+		(slot->s_state == ZKL_SLOT_WAITING ||
+		 (slot->s_state == ZKL_SLOT_RELEASED && slot->s_answer.error == ZKL_ERROR_NONE &&
+		  slot->s_keep_until > zkl_boottime_ms()));
+}
+
+bool
+zkl_slot_withdraw(int slotno, int64 ticket, bool tell)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		done;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_request.ticket == ticket && zkl_slot_is_ticket(slot);
+	if (done)
+	{
+		slot->s_withdrawn = true;
+		slot->s_keep_until = 0;
+		if (tell)
+			slot->s_lost_until = zkl_boottime_ms() + slot->s_request.at_least;
+		slot->s_state = ZKL_SLOT_RELEASED;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (done)
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+	return done;
 }
 
 bool
 zkl_slot_is_reserved(const ZklSlot *slot)
 {
 	return slot->s_state == ZKL_SLOT_RELEASED &&
-		slot->s_request.kind == ZKL_KIND_LOCK &&
-		slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION &&
+		slot->s_request.kind == ZKL_KIND_LOCK && zkl_slot_is_reservation(slot) &&
 		slot->s_keep_until > zkl_boottime_ms() && !zkl_slot_is_lost_kept(slot);
 }
 
@@ -83,7 +114,8 @@ zkl_slot_is_relied_on(int slotno)
 bool
 zkl_slot_is_lost_reservation(const ZklSlot *slot)
 {
-	return zkl_slot_is_lost_kept(slot) && slot->s_lost_until > zkl_boottime_ms();
+	return (zkl_slot_is_lost_kept(slot) || slot->s_withdrawn) &&
+		slot->s_lost_until > zkl_boottime_ms();
 }
 
 const char *
@@ -107,6 +139,8 @@ zkl_slot_lost_detail(ZklError error)
 		return "This server is being drained, so its leaders resigned.";
 	if (error == ZKL_ERROR_CANCELLED)
 		return "A superuser cancelled the reservation.";
+	if (error == ZKL_ERROR_UNCLAIMED)
+		return "Nobody claimed it in time after its grant.";
 	if (error == ZKL_ERROR_LAPSED)
 		return "Since then, ZooKeeper has not confirmed that this server still holds the lock.";
 	return "The ZooKeeper session that held it no longer belongs to this server.";

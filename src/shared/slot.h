@@ -18,6 +18,10 @@
  * it, CACHED -> GRANTED, without the worker.  The worker ends that by a recall,
  * one step that clears s_cacheable and makes a CACHED slot RELEASED.
  *
+ * A ticket is a request that nobody waits for: see recipes/ticket.h.  Its grant and
+ * its release are one step, WAITING -W-> RELEASED, so it is kept as a reservation is,
+ * first until it has to be claimed.  The backend that withdraws it makes the same step.
+ *
  * Nothing can throw between CLAIMED and WAITING.  A slot returns to FREE only
  * in the worker, once its znode is known to be gone, so that a znode never
  * outlives its slot.
@@ -82,6 +86,9 @@ typedef enum ZklSlotKind
 								 * "about": see worker/answers.c */
 	ZKL_KIND_RENEWAL,			/* of the reservation in the slot "about": see
 								 * worker/answers.c */
+	ZKL_KIND_CLAIM,				/* of the ticket in the slot "about", or, -1,
+								 * of the next one that is granted: see
+								 * worker/answers.c */
 	ZKL_KIND_RECONNECT			/* zk_reconnect(): s_dsm says where to answer */
 } ZklSlotKind;
 
@@ -89,7 +96,9 @@ typedef enum ZklLifetime
 {
 	ZKL_LIFETIME_SESSION,
 	ZKL_LIFETIME_TRANSACTION,
-	ZKL_LIFETIME_RESERVATION	/* released at once, and kept */
+	ZKL_LIFETIME_RESERVATION,	/* released at once, and kept */
+	ZKL_LIFETIME_TICKET			/* likewise, by the worker; a reservation once
+								 * it is claimed */
 } ZklLifetime;
 
 #define ZKL_HELD_LIFETIMES	2	/* those of holds */
@@ -115,6 +124,7 @@ typedef enum ZklError
 	ZKL_ERROR_RESIGNED,			/* lost: a leader, and the server is drained */
 	ZKL_ERROR_CANCELLED,		/* lost: a reservation that a superuser
 								 * cancelled */
+	ZKL_ERROR_UNCLAIMED,		/* lost: a ticket that nobody claimed in time */
 	ZKL_ERROR_TOO_LARGE,		/* DUMP, AHEAD: dsm_size says what it takes */
 	ZKL_ERROR_SEGMENT,			/* the worker cannot map the backend's segment */
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
@@ -166,7 +176,8 @@ typedef struct ZklSlotRequest
 								 * -1 */
 	int			about;			/* AHEAD: the slot of a request of this owner;
 								 * RENEWAL: that of the reservation */
-	int64		token;			/* RENEWAL: of the reservation */
+	int64		token;			/* RENEWAL: of the reservation; CLAIM: the
+								 * ticket */
 	int64		renewed_for;	/* RENEWAL: for how many ms; 0: it ends */
 	bool		by_other;		/* RENEWAL: not by the role that made it */
 	bool		reads;			/* AHEAD: what is not known is to be read */
@@ -185,7 +196,10 @@ typedef struct ZklSlotRequest
 	TimestampTz backend_start;
 	TimestampTz requested_at;
 	int64		at_most;		/* ms from the grant, or 0: see s_until */
-	int64		at_least;		/* likewise: see s_keep_until */
+	int64		at_least;		/* likewise: see s_keep_until; of a ticket,
+								 * until when it has to be claimed */
+	int64		ticket;			/* its number; 0: this is none */
+	int64		duration;		/* of a ticket: ms from the claim */
 } ZklSlotRequest;
 
 /* What a backend tells of a request or hold as it goes on */
@@ -212,6 +226,7 @@ typedef struct ZklSlotAnswer
 	char		caching_server[ZKL_MAX_SERVER_NAME + 1];	/* UTF-8, may be empty */
 	bool		denied;
 	bool		solitary;		/* no other session seemed to wait */
+	bool		claimed;		/* a ticket: it is a reservation now */
 	int64		token;			/* fencing token of the grant */
 	uint8		error;			/* ZklError */
 	int32		zkrc;
@@ -291,8 +306,9 @@ typedef struct ZklSlot
 
 	/*
 	 * In ms of boottime.h, 0: none.  A reservation that is lost stays in its
-	 * slot until its time would have been over, or somebody was told: the
-	 * worker sets it, and the backend that tells it clears it.
+	 * slot until its time would have been over, or somebody was told, and so
+	 * does a ticket that has ended: the worker sets it, or the backend that
+	 * drains; the backend that tells it clears it.
 	 */
 	int64		s_lost_until;
 
@@ -318,6 +334,9 @@ typedef struct ZklSlot
 	 * worker clears it.
 	 */
 	ZklLockstatsCounts s_uncounted;
+
+	bool		s_withdrawn;	/* a ticket has ended before it was claimed:
+								 * zkl_slot_withdraw */
 
 	uint8		s_late;			/* ZklLate, to be logged: the backend sets it,
 								 * the worker clears it */
@@ -349,8 +368,24 @@ extern ZklSlotState zkl_slot_peek(int slotno);
 /* A consistent copy of a slot. */
 extern void zkl_slot_copy(int slotno, ZklSlot *copy);
 
-/* "session", "transaction" or "reservation" */
+/* "session", "transaction", "reservation" or "ticket" */
 extern const char *zkl_slot_lifetime_name(const ZklSlot *slot);
+
+/* Whether no session has it, but a token, by a copy of the slot: a claimed ticket, too */
+static inline bool
+zkl_slot_is_reservation(const ZklSlot *slot)
+{
+	return slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION || slot->s_answer.claimed;
+}
+
+/* Whether it has a ticket that waits, or that is granted and was not claimed yet */
+extern bool zkl_slot_is_ticket(const ZklSlot *slot);
+
+/*
+ * Ends a ticket that waits, or is granted and was not claimed.  "tell": it is not its role
+ * who does that, and which is to be told.  False: the slot has no such ticket any more.
+ */
+extern bool zkl_slot_withdraw(int slotno, int64 ticket, bool tell);
 
 /* Whether it has a reservation whose time is not over, by a copy of the slot */
 extern bool zkl_slot_is_reserved(const ZklSlot *slot);
@@ -365,7 +400,7 @@ zkl_slot_is_lost_kept(const ZklSlot *slot)
 	return slot->s_state == ZKL_SLOT_RELEASED && slot->s_answer.error != ZKL_ERROR_NONE;
 }
 
-/* Whether it was a reservation, is lost, and nobody has been told so yet */
+/* Whether it was a reservation or a ticket, has ended, and nobody was told so yet */
 extern bool zkl_slot_is_lost_reservation(const ZklSlot *slot);
 
 /* Why a lock was lost, as a full sentence for errdetail */

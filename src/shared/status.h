@@ -170,6 +170,8 @@ typedef struct ZklStatus
 	uint64		messages_unsent;
 	uint64		messages_refused;
 	uint64		messages_other_key;
+	uint64		tickets_claimed;
+	uint64		tickets_lapsed; /* nobody claimed them in time */
 	uint64		lost_writes;	/* how often ZooKeeper was seen to have lost
 								 * writes */
 	int64		lost_writes_at; /* ms of boottime.h: the last time; 0: never */

@@ -1,9 +1,9 @@
 /*
  * answers.c
  *	  Questions of backends that need no operation of their own: zk_dump(), what
- *	  is ahead, zk_reconnect(), and renewals.
+ *	  is ahead, zk_reconnect(), renewals, and claims of tickets.
  *
- * Owns the slots of kinds DUMP, AHEAD, RECONNECT and RENEWAL between their
+ * Owns the slots of kinds DUMP, AHEAD, RECONNECT, RENEWAL and CLAIM between their
  * submission and their answer.  Runs in the worker only.  Takes the slots' mutexes
  * through worker_slot.h, one at a time.  It decides nothing about locks, and must
  * not know what a dump tells, nor how a connection is made.
@@ -18,13 +18,16 @@
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/errand_layout.h"
+#include "shared/fleet.h"
 #include "shared/gate.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "worker/answers.h"
 #include "worker/events.h"
+#include "worker/report.h"
 #include "worker/supervisor.h"
 #include "worker/worker.h"
 #include "worker/worker_slot.h"
@@ -147,7 +150,7 @@ take_queued_data(Queued *queued, const char *data, size_t length)
 static int64
 kept_until(const ZklSlot *slot)
 {
-	int64		until = slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION ?
+	int64		until = slot->s_request.lifetime >= ZKL_HELD_LIFETIMES ?
 	slot->s_keep_until : slot->s_promised_until;
 
 	return slot->s_state == ZKL_SLOT_RELEASED && until > zkl_boottime_ms() &&
@@ -452,7 +455,9 @@ renew(int slotno, int64 until, bool by_other)
 typedef struct
 {
 	ZklTask		task;
-	dlist_node	node;			/* in "waiting" */
+	dlist_node	node;			/* in "waiting"; of a claim before, in
+								 * "claims" */
+	int64		token;			/* the answer */
 	int64		lease;			/* ms, as it was when the renewal came */
 	int64		until;			/* us: it waits no longer than that */
 } Renewal;
@@ -476,31 +481,37 @@ has_just_been_proved(int64 lease, int64 now)
 	return lease - now / 1000 >= (int64) zkl_status_timeout_ms() * 60 / 100;
 }
 
+/* The answer waits for that beat, if there has been none just now and "proof" is wanted. */
+static void
+answer_soon(Renewal *renewal, int64 token, bool proof)
+{
+	int64		now = zkl_boottime_us();
+
+	zkl_worker_tell(ZKL_EVENT(PROVE));
+	renewal->token = token;
+	renewal->lease = lease_now();
+	renewal->until = now;
+	if (proof && !has_just_been_proved(renewal->lease, now))
+		renewal->until += (int64) Min(zkl_status_timeout_ms() / 10, ZKL_LONGEST_PROOF_MS) * 1000;
+	dlist_push_tail(&waiting, &renewal->node);
+}
+
 static bool
 submit_renewal(ZklTask *task, const ZklSlot *slot, bool restored)
 {
 	Renewal    *renewal = (Renewal *) task;
 	const ZklSlotRequest *wanted = &slot->s_request;
 	ZklSlot		reserved;
-	int64		now = zkl_boottime_us();
 
 	zkl_slot_copy(wanted->about, &reserved);
 	if (!is_meant(&reserved, wanted) ||
 		!renew(wanted->about, wanted->renewed_for == 0 ? 0 :
-			   now / 1000 + wanted->renewed_for, wanted->by_other))
+			   zkl_boottime_ms() + wanted->renewed_for, wanted->by_other))
 	{
 		(void) zkl_worker_slot_deny(task->slotno);
 		return false;
 	}
-	zkl_worker_tell(ZKL_EVENT(PROVE));
-	renewal->lease = lease_now();
-	if (wanted->renewed_for == 0 || has_just_been_proved(renewal->lease, now))
-	{
-		(void) zkl_worker_slot_grant(task->slotno, 0, false);
-		return false;
-	}
-	renewal->until = now + (int64) Min(zkl_status_timeout_ms() / 10, ZKL_LONGEST_PROOF_MS) * 1000;
-	dlist_push_tail(&waiting, &renewal->node);
+	answer_soon(renewal, 0, wanted->renewed_for != 0);
 	return true;
 }
 
@@ -537,7 +548,7 @@ zkl_renewals_tick(void)
 
 		if (lease <= renewal->lease && now < renewal->until)
 			continue;
-		(void) zkl_worker_slot_grant(renewal->task.slotno, 0, false);
+		(void) zkl_worker_slot_grant(renewal->task.slotno, renewal->token, false);
 		zkl_operation_end(&renewal->task);
 	}
 }
@@ -578,5 +589,269 @@ zkl_renewals_log_end(void)
 							   slot.s_request.usename,
 							   timestamptz_to_str(GetCurrentTimestamp() +
 												  (slot.s_keep_until - zkl_boottime_ms()) * 1000))));
+	}
+}
+
+/* ---- tickets: granted ones, and those who claim them ---- */
+
+/*
+ * Takes the slots' mutexes through worker_slot.h, one at a time; no lock that a session
+ * holds while it waits.
+ *
+ * The worker alone gives tickets out, so each is given once.  A claim is a renewal of what
+ * the core keeps: it counts only if the core keeps it behind it, and only while the lease
+ * lasts, so that what is handed out is good.
+ */
+
+typedef struct
+{
+	Renewal		renewal;		/* first in "claims", then as all renewals */
+	Oid			roleid;
+	bool		hurries;		/* its time was over as it came */
+	int64		ticket;			/* 0: the next one ... */
+	char	   *names;			/* ... of these locks, each with its NUL, and
+								 * an empty one; NULL: of any */
+	bool		given;			/* the question has its ticket */
+} Claim;
+
+static dlist_head claims = DLIST_STATIC_INIT(claims);
+
+/* By slot: tickets that are granted; an old one may be claimed, or over */
+static dlist_head granted = DLIST_STATIC_INIT(granted);
+static dlist_node *granted_nodes = NULL;
+static bool *is_granted = NULL;
+static bool claims_are_due = false; /* there is another ticket, or claim */
+
+void
+zkl_tickets_begin(void)
+{
+	Size		n = zkl_control->ctl_nrequests;
+
+	granted_nodes = MemoryContextAllocZero(TopMemoryContext, n * sizeof(dlist_node));
+	is_granted = MemoryContextAllocZero(TopMemoryContext, n * sizeof(bool));
+}
+
+static void
+forget_granted(int slotno)
+{
+	if (is_granted[slotno])
+		dlist_delete(&granted_nodes[slotno]);
+	is_granted[slotno] = false;
+}
+
+void
+zkl_tickets_granted(int slotno)
+{
+	if (zkl_slots[slotno].s_request.ticket == 0)
+		return;
+	forget_granted(slotno);
+	dlist_push_tail(&granted, &granted_nodes[slotno]);
+	is_granted[slotno] = claims_are_due = true;
+}
+
+void
+zkl_tickets_lapsed(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_status_begin()->tickets_lapsed++;
+	zkl_status_end();
+	zkl_slot_copy(slotno, &slot);
+	zkl_report_lost(&slot, ZKL_ERROR_UNCLAIMED);
+}
+
+void
+zkl_tickets_withdraw_all(void)
+{
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		ZklSlot		slot;
+
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+			continue;
+		zkl_slot_copy(i, &slot);
+		if (zkl_slot_is_ticket(&slot))
+			(void) zkl_slot_withdraw(i, slot.s_request.ticket, true);
+	}
+}
+
+/* ---- claims ---- */
+
+static bool
+is_among(const char *names, const char *path)
+{
+	for (; names[0] != '\0'; names += strlen(names) + 1)
+	{
+		if (strcmp(names, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What does not change while the slot is a ticket's is read without its mutex. */
+static bool
+suits(const Claim *claim, int slotno)
+{
+	const ZklSlotRequest *request = &zkl_slots[slotno].s_request;
+
+	if (claim->ticket != 0)
+		return request->ticket == claim->ticket;
+	return request->roleid == claim->roleid &&
+		(claim->names == NULL || is_among(claim->names, request->path));
+}
+
+/* From here on it is a reservation, with that token; 0: it is not to be had. */
+static int64
+give_out(int slotno)
+{
+	ZklSlot		slot;
+	int64		until;
+
+	zkl_slot_copy(slotno, &slot);
+	if (slot.s_request.ticket == 0 || slot.s_state != ZKL_SLOT_RELEASED ||
+		!zkl_slot_is_ticket(&slot))
+	{
+		forget_granted(slotno);
+		return 0;
+	}
+	if (!zkl_lease_is_valid(slot.s_record.generation) || !zkl_root_admits(&slot))
+	{
+		claims_are_due = true;
+		return 0;
+	}
+	until = zkl_boottime_ms() + slot.s_request.duration;
+	zkl_worker_tell(ZKL_EVENT(RELEASE,.request = (uint32) slotno,
+							  .end.keep_until = until * 1000));
+	if (!zkl_manager_keeps(zkl_core, (uint32) slotno) ||
+		!zkl_worker_slot_claim(slotno, slot.s_request.ticket, until))
+		return 0;
+	forget_granted(slotno);
+	zkl_status_begin()->tickets_claimed++;
+	zkl_status_end();
+	return slot.s_answer.token;
+}
+
+/* The token of the first one that suits; 0: there is none. */
+static int64
+find_ticket(const Claim *claim)
+{
+	dlist_mutable_iter iter;
+	int64		token;
+
+	dlist_foreach_modify(iter, &granted)
+	{
+		int			slotno = (int) (iter.cur - granted_nodes);
+
+		if (suits(claim, slotno) && (token = give_out(slotno)) != 0)
+			return token;
+	}
+	return 0;
+}
+
+static void
+read_names(void *address, Size size, void *arg)
+{
+	Claim	   *claim = arg;
+
+	claim->names = MemoryContextAllocZero(TopMemoryContext, size + 2);
+	memcpy(claim->names, address, size);
+}
+
+static bool
+submit_claim(ZklTask *task, const ZklSlot *slot, bool restored)
+{
+	Claim	   *claim = (Claim *) task;
+
+	claim->roleid = slot->s_request.roleid;
+	claim->ticket = slot->s_request.token;
+	claim->hurries = claim->ticket != 0 || slot->s_holder.timed_out;
+	if (slot->s_dsm != DSM_HANDLE_INVALID && !zkl_segment_use(slot->s_dsm, read_names, claim))
+	{
+		(void) zkl_worker_slot_fail(task->slotno, ZKL_ERROR_SEGMENT, 0);
+		return false;
+	}
+	dlist_push_tail(&claims, &claim->renewal.node);
+	claims_are_due = true;
+	return true;
+}
+
+static void
+deny_claim(ZklTask *task)
+{
+	if (((Claim *) task)->given)
+		return;
+	(void) zkl_worker_slot_deny(task->slotno);
+	zkl_operation_end(task);
+}
+
+static void
+end_claim(ZklTask *task, bool connected)
+{
+	Claim	   *claim = (Claim *) task;
+
+	dlist_delete(&claim->renewal.node);
+	if (claim->names != NULL)
+		pfree(claim->names);
+}
+
+const ZklTaskOwner zkl_claims_owner = {
+	.size = sizeof(Claim),
+	.submit = submit_claim,
+	.begin = begin_renewal,
+	.timed_out = deny_claim,
+	.end = end_claim,
+};
+
+/* Whoever asks for one ticket does not wait for it. */
+void
+zkl_claims_tick(void)
+{
+	dlist_mutable_iter iter;
+
+	if (!claims_are_due)
+		return;
+	claims_are_due = false;
+	dlist_foreach_modify(iter, &claims)
+	{
+		Claim	   *claim = (Claim *) dlist_container(Renewal, node, iter.cur);
+		int64		token = find_ticket(claim);
+
+		if (token != 0)
+		{
+			claim->given = true;
+			dlist_delete(&claim->renewal.node);
+			answer_soon(&claim->renewal, token, true);
+		}
+		else if (claim->hurries)
+			deny_claim(&claim->renewal.task);
+	}
+}
+
+/* From the session that asked, or was to be told, to the core */
+static void
+give_back(int slotno, int64 token)
+{
+	int64		until = zkl_worker_slot_unclaim(slotno, token);
+
+	if (until == 0)
+		return;
+	zkl_worker_tell(ZKL_EVENT(RELEASE,.request = (uint32) slotno,
+							  .end.keep_until = until * 1000));
+	zkl_tickets_granted(slotno);
+}
+
+void
+zkl_claims_give_back(const ZklSlot *question)
+{
+	int			i;
+
+	if (question->s_answer.token == 0 || question->s_holder.taken)
+		return;
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) == ZKL_SLOT_RELEASED && zkl_slots[i].s_request.ticket != 0)
+			give_back(i, question->s_answer.token);
 	}
 }

@@ -13,6 +13,7 @@
 #include "shared/gate.h"
 #include "shared/status.h"
 #include "utils/timestamp.h"
+#include "worker/answers.h"
 #include "worker/carry_out.h"
 #include "worker/errands.h"
 #include "worker/events.h"
@@ -131,7 +132,8 @@ lose_hold(int slotno, ZklError error)
 
 	zkl_slot_copy(slotno, &slot);
 	if (zkl_worker_slot_lose(slotno, error) &&
-		(slot.s_state != ZKL_SLOT_RELEASED || zkl_slot_is_reserved(&slot)))
+		(slot.s_state != ZKL_SLOT_RELEASED || zkl_slot_is_reserved(&slot) ||
+		 zkl_slot_is_ticket(&slot)))
 		zkl_report_lost(&slot, error);
 }
 
@@ -211,6 +213,7 @@ carry_out_action(const ZklAction *action)
 			zkl_worker_slot_grant(slotno, action->token, action->solitary);
 			zkl_bounds_granted(slotno);
 			zkl_report_granted(slotno);
+			zkl_tickets_granted(slotno);
 			break;
 		case ZKL_ACTION_BLOCKED:
 			zkl_worker_slot_block(slotno);

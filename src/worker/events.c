@@ -119,6 +119,16 @@ static uint32 *known_serial = NULL; /* of each slot that was taken */
 static uint32 *left_serial = NULL;	/* of each that the core has done with,
 									 * and that stays for its role to be told */
 
+/* Where a dirty slot stands among those that are taken together */
+typedef struct
+{
+	int64		asked_us;		/* when the call of its request began */
+	int64		ticket;
+	int			slotno;
+} Turn;
+
+static Turn *turns = NULL;
+
 /* Of zkl_from_slots_take: the slots of its first look, and of its second */
 static int *dirty = NULL;
 static int *dirty_since = NULL;
@@ -143,6 +153,8 @@ zkl_from_slots_begin(void)
 	is_dirty = MemoryContextAllocZero(TopMemoryContext,
 									  zkl_control->ctl_nslots *
 									  sizeof(bool));
+	turns = MemoryContextAllocZero(TopMemoryContext,
+								   zkl_control->ctl_nslots * sizeof(Turn));
 }
 
 bool
@@ -154,13 +166,14 @@ zkl_from_slots_is_left(int slotno)
 void
 zkl_from_slots_free(int slotno)
 {
-	ZklSlot		slot;
+	bool		lapsed;
 
-	zkl_slot_copy(slotno, &slot);
-	if (zkl_slot_is_lost_reservation(&slot))
+	if (zkl_worker_slot_leave(slotno, &lapsed))
 	{
-		left_serial[slotno] = slot.s_serial;
+		left_serial[slotno] = zkl_slots[slotno].s_serial;
 		zkl_bounds_granted(slotno);
+		if (lapsed)
+			zkl_tickets_lapsed(slotno);
 		return;
 	}
 	known_serial[slotno] = left_serial[slotno] = 0;
@@ -263,6 +276,7 @@ submit_task(int slotno, const ZklSlot *slot, bool restored)
 		[ZKL_KIND_DUMP] = &zkl_answers_of_dumps,
 		[ZKL_KIND_AHEAD] = &zkl_answers_of_ahead,
 		[ZKL_KIND_RENEWAL] = &zkl_renewals_owner,
+		[ZKL_KIND_CLAIM] = &zkl_claims_owner,
 		[ZKL_KIND_RECONNECT] = &zkl_reconnects_owner,
 	};
 
@@ -322,6 +336,8 @@ release_slot(int slotno, const ZklSlot *slot)
 	else
 	{
 		zkl_operation_cancel(slotno);
+		if (slot->s_request.kind == ZKL_KIND_CLAIM)
+			zkl_claims_give_back(slot);
 		zkl_worker_slot_free(slotno);
 	}
 }
@@ -432,11 +448,68 @@ remove_dirty(int n, int nsince)
 }
 
 /*
+ * What is no request for a lock comes behind those that are: it may be about one of them.
+ */
+static void
+note_turn(Turn *turn, int slotno)
+{
+	const ZklSlotRequest *request = &zkl_slots[slotno].s_request;
+
+	turn->slotno = slotno;
+	turn->ticket = request->ticket;
+	turn->asked_us = zkl_slot_peek(slotno) != ZKL_SLOT_WAITING ? 0 :
+		request->kind == ZKL_KIND_LOCK ? request->asked_us : PG_INT64_MAX;
+}
+
+static int
+compare_turns(const void *a, const void *b)
+{
+	const Turn *one = a;
+	const Turn *other = b;
+
+	if (one->asked_us != other->asked_us)
+		return one->asked_us < other->asked_us ? -1 : 1;
+	if (one->ticket != other->ticket)
+		return one->ticket < other->ticket ? -1 : 1;
+	return one->slotno - other->slotno;
+}
+
+/*
+ * Puts the n dirty slots into "turns", in the order in which their requests were made.  So
+ * it does with those of "dirty_since" that may precede one of them, and leaves the others
+ * dirty.  Returns how many turns there are.
+ */
+static int
+order_turns(int n, int nsince)
+{
+	int64		last = 0;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		note_turn(&turns[i], dirty[i]);
+		if (turns[i].asked_us != PG_INT64_MAX)
+			last = Max(last, turns[i].asked_us);
+	}
+	for (i = 0; i < nsince; i++)
+	{
+		note_turn(&turns[n], dirty_since[i]);
+		if (turns[n].asked_us <= last)
+			n++;
+		else
+			zkl_dirty_set(dirty_since[i], ZKL_WAKE_NOW);
+	}
+	qsort(turns, n, sizeof(Turn), compare_turns);
+	return n;
+}
+
+/*
  * If a lock is released and then tried, the try may rely on the release.  So the
- * worker takes all released slots before it takes requests.  It looks twice:
- * while it looked the first time, a bit may have been set behind its back, for
- * a release that precedes a request it has seen.  Requests that only the second
- * look finds wait for the next round.
+ * worker takes all released slots before it takes requests.  And a session that has made
+ * a ticket may rely on its place: it comes before all that is requested from then on.  So
+ * the worker looks twice: while it looked the first time, a bit may have been set behind
+ * its back, for a release or a request that precedes a request it has seen.  Requests that
+ * only the second look finds, and that precede none of the first, wait for the next round.
  */
 void
 zkl_from_slots_take(void)
@@ -453,10 +526,9 @@ zkl_from_slots_take(void)
 	nsince = remove_dirty(n, nsince);
 	n = take_all_released(dirty, n);
 	nsince = take_all_released(dirty_since, nsince);
+	n = order_turns(n, nsince);
 	for (i = 0; i < n; i++)
-		take_any(dirty[i]);
-	for (i = 0; i < nsince; i++)
-		zkl_dirty_set(dirty_since[i], ZKL_WAKE_NOW);
+		take_any(turns[i].slotno);
 }
 
 /* ---- after a restart of the worker ---- */

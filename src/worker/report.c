@@ -465,7 +465,7 @@ count_freed(const ZklSlot *slot)
 	bool		guard = slot->s_request.guard;
 	ZklLockstatsCounts counts = slot->s_uncounted;
 
-	if (slot->s_holder.taken && !guard)
+	if ((slot->s_holder.taken || slot->s_answer.claimed) && !guard)
 		zkl_slot_tally(slot, &counts);
 	counts.timeouts += slot->s_holder.gave_up;
 	counts.denials += slot->s_answer.denied && !guard &&
@@ -515,11 +515,15 @@ zkl_report_granted(int slotno)
 	if (zkl_log_locks != ZKL_LOG_LOCKS_ALL)
 		return;
 	zkl_slot_copy(slotno, &slot);
-	if (!is_logged(&slot) || slot.s_state != ZKL_SLOT_GRANTED)
+	if (!is_logged(&slot) ||
+		(slot.s_state != ZKL_SLOT_GRANTED && slot.s_request.ticket == 0))
 		return;
 	ereport(LOG,
-			(errmsg("distributed lock \"%.*s\" was granted to process %d after %.3f ms",
-					zkl_slot_shown_length(&slot), slot.s_request.path, slot.s_request.pid,
+			(errmsg("distributed lock \"%.*s\" was granted to %s after %.3f ms",
+					zkl_slot_shown_length(&slot), slot.s_request.path,
+					slot.s_request.ticket != 0 ?
+					psprintf("ticket %lld", (long long) slot.s_request.ticket) :
+					psprintf("process %d", slot.s_request.pid),
 					milliseconds(slot.s_request.asked_us, slot.s_answer.granted_us)),
 			 errdetail("Mode: %s.  Fencing token: %lld.  Database: \"%s\".  User: \"%s\".  Application: \"%s\".",
 					   mode_name(&slot.s_request), (long long) slot.s_answer.token,
@@ -532,7 +536,13 @@ zkl_report_lost(const ZklSlot *slot, ZklError error)
 {
 	if (zkl_log_locks == ZKL_LOG_LOCKS_OFF)
 		return;
-	if (slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION)
+	if (slot->s_request.ticket != 0 && !slot->s_answer.claimed)
+		ereport(LOG,
+				(errmsg("ticket %lld for distributed lock \"%s\" has ended",
+						(long long) slot->s_request.ticket, slot->s_request.path),
+				 errdetail("%s  Role \"%s\" had yet to claim it.",
+						   zkl_slot_lost_detail(error), slot->s_request.usename)));
+	else if (zkl_slot_is_reservation(slot))
 		ereport(LOG,
 				(errmsg("the reservation of distributed lock \"%s\" was lost",
 						slot->s_request.path),
@@ -552,8 +562,8 @@ zkl_report_lost(const ZklSlot *slot, ZklError error)
 static void
 log_end(const ZklSlot *slot)
 {
-	if (!is_logged(slot) || slot->s_answer.granted_us == 0 ||
-		(slot->s_answer.lost_us != 0 && slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION))
+	if (!is_logged(slot) || slot->s_answer.granted_us == 0 || slot->s_request.ticket != 0 ||
+		(slot->s_answer.lost_us != 0 && slot->s_request.lifetime >= ZKL_HELD_LIFETIMES))
 		return;
 	if (slot->s_answer.lost_us != 0)
 		ereport(LOG,

@@ -134,7 +134,10 @@ closing_tick(void)
 	zkl_gate_set(gate);
 	log_change(gate);
 	if (gate != ZKL_GATE_OPEN)
+	{
+		zkl_tickets_withdraw_all();
 		zkl_worker_slot_wake_waiters();
+	}
 }
 
 /* ---- when the server stops ---- */
@@ -381,6 +384,7 @@ send_pending_work(void)
 	zkl_bounds_tick();
 	zkl_root_watch_tick(zkl_manager_ready(zkl_core));
 	zkl_peer_key_tick(zkl_manager_ready(zkl_core));
+	zkl_claims_tick();
 	flush_core();
 	zkl_carry_out_actions();
 	check_core();
@@ -518,6 +522,7 @@ check_stop(void)
 	{
 		if (!server_is_stopping())
 			end_alone();
+		zkl_tickets_withdraw_all();
 		stop_until = zkl_boottime_us() + (int64) zkl_session_timeout * 1000;
 	}
 
@@ -609,6 +614,7 @@ set_up(void)
 	zkl_identity_take_over();
 	make_core();
 	zkl_tracefile_begin();
+	zkl_tickets_begin();
 	zkl_bounds_begin();
 	zkl_from_slots_begin();
 	zkl_carry_out_begin();

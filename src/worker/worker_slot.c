@@ -23,33 +23,48 @@
 
 /* ---- the worker's steps ---- */
 
+/*
+ * What becomes of a WAITING slot that is granted.  No session waits for a ticket: it is
+ * released at once, and kept until it has to be claimed.
+ */
+static void
+grant_locked(ZklSlot *slot, int64 now_us)
+{
+	int64		now_ms = now_us / 1000;
+
+	if (slot->s_request.at_most != 0)
+		slot->s_until = now_ms + slot->s_request.at_most;
+	if (slot->s_request.at_least != 0)
+		slot->s_keep_until = now_ms + slot->s_request.at_least;
+	slot->s_answer.granted_us = now_us;
+	slot->s_state = slot->s_request.ticket != 0 ? ZKL_SLOT_RELEASED : ZKL_SLOT_GRANTED;
+}
+
 bool
 zkl_worker_slot_grant(int slotno, int64 token, bool solitary)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	TimestampTz now = GetCurrentTimestamp();
 	int64		now_us = zkl_boottime_us();
-	int64		now_ms = now_us / 1000;
 	bool		done;
+	bool		ticket;
 	int			procno;
 
 	SpinLockAcquire(&slot->s_mutex);
 	done = slot->s_state == ZKL_SLOT_WAITING;
+	ticket = slot->s_request.ticket != 0;
 	procno = slot->s_request.procno;
 	if (done)
 	{
-		if (slot->s_request.at_most != 0)
-			slot->s_until = now_ms + slot->s_request.at_most;
-		if (slot->s_request.at_least != 0)
-			slot->s_keep_until = now_ms + slot->s_request.at_least;
 		slot->s_answer.token = token;
 		slot->s_answer.solitary = solitary;
 		slot->s_answer.granted_at = now;
-		slot->s_answer.granted_us = now_us;
-		slot->s_state = ZKL_SLOT_GRANTED;
+		grant_locked(slot, now_us);
 	}
 	SpinLockRelease(&slot->s_mutex);
-	if (done)
+	if (done && ticket)
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+	else if (done)
 		zkl_control_wake_later(procno);
 	return done;
 }
@@ -95,26 +110,32 @@ zkl_worker_slot_set_behind_cached(int slotno, const char *server)
 	SpinLockRelease(&slot->s_mutex);
 }
 
-/* WAITING -> an answer that is no */
+/* WAITING -> an answer that is no; a ticket stays for its role to be told */
 static bool
 answer_no(int slotno, ZklSlotState to, ZklError error, int32 zkrc)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	bool		done;
+	bool		ticket;
 	int			procno;
 
 	SpinLockAcquire(&slot->s_mutex);
 	done = slot->s_state == ZKL_SLOT_WAITING;
+	ticket = slot->s_request.ticket != 0;
 	procno = slot->s_request.procno;
 	if (done)
 	{
 		slot->s_answer.error = error;
 		slot->s_answer.zkrc = zkrc;
 		slot->s_answer.denied = to == ZKL_SLOT_DENIED;
-		slot->s_state = to;
+		slot->s_state = ticket ? ZKL_SLOT_RELEASED : to;
+		if (ticket)
+			slot->s_lost_until = zkl_boottime_ms() + slot->s_request.at_least;
 	}
 	SpinLockRelease(&slot->s_mutex);
-	if (done)
+	if (done && ticket)
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+	else if (done)
 		zkl_control_wake_later(procno);
 	return done;
 }
@@ -240,7 +261,7 @@ lose_kept_locked(ZklSlot *slot, ZklError error, int64 now_us)
 	news = !zkl_slot_is_lost_kept(slot);
 	if (news)
 		slot->s_answer.error = error;
-	if (news && slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION)
+	if (news && slot->s_request.lifetime >= ZKL_HELD_LIFETIMES)
 	{
 		slot->s_answer.lost_us = now_us;
 		slot->s_lost_until = slot->s_keep_until;
@@ -273,7 +294,7 @@ zkl_worker_slot_lose(int slotno, ZklError error)
 	if (done)
 		lose_locked(slot, error, now_us);
 	kept = lose_kept_locked(slot, error, now_us);
-	reserved = kept && slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION;
+	reserved = kept && slot->s_request.lifetime >= ZKL_HELD_LIFETIMES;
 	(void) stop_caching(slot);
 	released = slot->s_state == ZKL_SLOT_RELEASED;
 	SpinLockRelease(&slot->s_mutex);
@@ -425,6 +446,65 @@ zkl_worker_slot_keep(int slotno, int64 until)
 	if (slot->s_state == ZKL_SLOT_RELEASED)
 		slot->s_keep_until = until;
 	SpinLockRelease(&slot->s_mutex);
+}
+
+/* ---- tickets ---- */
+
+bool
+zkl_worker_slot_claim(int slotno, int64 ticket, int64 until)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		done;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_request.ticket == ticket && slot->s_state == ZKL_SLOT_RELEASED &&
+		zkl_slot_is_ticket(slot);
+	if (done)
+	{
+		slot->s_answer.claimed = true;
+		slot->s_keep_until = until;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	return done;
+}
+
+int64
+zkl_worker_slot_unclaim(int slotno, int64 token)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		until = 0;
+
+	SpinLockAcquire(&slot->s_mutex);
+	if (slot->s_request.ticket != 0 && slot->s_answer.token == token &&
+		zkl_slot_is_reserved(slot))
+	{
+		slot->s_answer.claimed = false;
+		until = zkl_boottime_ms() + slot->s_request.at_least;
+		slot->s_keep_until = until;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	return until;
+}
+
+bool
+zkl_worker_slot_leave(int slotno, bool *lapsed)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now_ms = zkl_boottime_ms();
+	bool		left;
+
+	SpinLockAcquire(&slot->s_mutex);
+	*lapsed = slot->s_request.ticket != 0 && !slot->s_answer.claimed &&
+		!slot->s_withdrawn && slot->s_answer.error == ZKL_ERROR_NONE;
+	if (*lapsed)
+	{
+		slot->s_answer.error = ZKL_ERROR_UNCLAIMED;
+		slot->s_lost_until = now_ms + slot->s_request.at_least;
+	}
+	left = zkl_slot_is_lost_reservation(slot);
+	slot->s_record.sent = slot->s_record.sent && !left;
+	SpinLockRelease(&slot->s_mutex);
+	return left;
 }
 
 void

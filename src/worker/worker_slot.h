@@ -21,6 +21,26 @@ extern bool zkl_worker_slot_deny(int slotno);
 extern bool zkl_worker_slot_fail(int slotno, ZklError error, int32 zkrc);
 extern bool zkl_worker_slot_lose(int slotno, ZklError error);
 
+/*
+ * A ticket's grant makes it RELEASED, kept and dirty; so does its failure, which its role
+ * is still to be told.
+ */
+
+/* A granted ticket becomes a reservation until then, in ms.  False: it is none any more. */
+extern bool zkl_worker_slot_claim(int slotno, int64 ticket, int64 until);
+
+/*
+ * Whoever claimed it never learnt of it: it is to be claimed once more.  The result is
+ * until when, in ms; 0: it is no reservation any more.
+ */
+extern int64 zkl_worker_slot_unclaim(int slotno, int64 token);
+
+/*
+ * The core has done with a slot, and it has no znode any more: whether it stays for its
+ * role to be told; *lapsed: of a ticket that nobody claimed in time.
+ */
+extern bool zkl_worker_slot_leave(int slotno, bool *lapsed);
+
 /* Somebody waits for a hold's end: its release wakes the worker at once. */
 extern void zkl_worker_slot_set_asked(int slotno);
 

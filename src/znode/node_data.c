@@ -485,6 +485,12 @@ put_optional(char **at, const ZklNodeData *data)
 		put_member(at, ",\"" WAITED_KEY "\":", data->waited_ms);
 }
 
+bool
+zkl_node_data_has_no_session(const ZklNodeData *data)
+{
+	return strcmp(data->lifetime, "reservation") == 0 || strcmp(data->lifetime, "ticket") == 0;
+}
+
 size_t
 zkl_node_data_format(const ZklNodeData *data, char *buf, size_t size)
 {

@@ -290,7 +290,8 @@ typedef struct ZklNodeData
 	char		database[64];
 	char		usename[64];
 	char		application_name[64];
-	char		lifetime[16];	/* "session", "transaction" or "reservation" */
+	char		lifetime[16];	/* "session", "transaction", "reservation" or
+								 * "ticket" */
 	int32_t		pid;			/* 0: unknown */
 	int64_t		since;
 	int32_t		timeout_ms;		/* of the session that made the node; 0: not
@@ -301,6 +302,9 @@ typedef struct ZklNodeData
 	char		client[ZKL_MAX_CLIENT + 1]; /* address; empty: not told */
 	int64_t		backend_start;	/* as since; 0: not told */
 } ZklNodeData;
+
+/* Whether the session that requested the lock has nothing more to do with it */
+extern bool zkl_node_data_has_no_session(const ZklNodeData *data);
 
 /* Writes the JSON, NUL terminated; returns its length (always < size, given
  * size >= ZKL_MAX_NODE_DATA: long strings are cut at a character). */

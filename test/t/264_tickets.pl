@@ -1,0 +1,196 @@
+# Tickets: requests that wait without a session.  Each is granted in its place in the
+# queue, claimed once, as a reservation, by its role only; nobody's claim gives it back.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new;
+my ($one, $two) = $test->nodes;
+my $admin = $test->session($one);
+my $other = $test->session($two);
+
+$one->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE ROLE stranger LOGIN');
+$one->safe_psql('postgres',
+	'GRANT EXECUTE ON FUNCTION zk_enqueue(text, interval, interval), zk_enqueue(text[], interval, interval), zk_try_lock, zk_lock, zk_reserve TO app');
+my $app = $test->session($one, user => 'app');
+my $stranger = $test->session($one, user => 'stranger');
+
+sub state_of { return $app->query("SELECT state FROM zk_tickets WHERE ticket = $_[0]"); }
+
+# ---- a free lock
+
+my $maker = $test->session($one, user => 'app');
+$maker->query('BEGIN');
+my $ticket = $maker->query("SELECT zk_enqueue('/t', '10 min')");
+cmp_ok($ticket, '>', 1 << 32, 'a ticket');
+$maker->query('ROLLBACK');
+$maker->close;
+$test->look_until($one, 'SELECT lifetime, state, pid, usename FROM zk_locks',
+	'ticket|unclaimed||app', 'it is granted, and outlives its session and transaction');
+is($other->query("SELECT zk_try_lock('/t')"), 'f', 'nobody else gets the lock');
+is($other->query("SELECT granted, pid, usename FROM zk_queue('/t')"), 't||app', 'others see whose it is');
+is(state_of($ticket), 'granted', 'zk_tickets shows that it is to be claimed');
+is($app->query('SELECT claim_until BETWEEN now() AND now() + \'31 s\', token IS NULL FROM zk_tickets'),
+	't|t', 'and until when');
+is($stranger->query('SELECT count(*) FROM zk_tickets'), 0, 'to its role only');
+is($stranger->error("SELECT zk_claim_ticket($ticket)"), '42501', 'another role cannot claim it');
+is($stranger->error("SELECT zk_withdraw($ticket)"), '42501', 'nor withdraw it');
+my $token = $app->query("SELECT zk_claim_ticket($ticket)");
+cmp_ok($token, '>', 0, 'it is claimed');
+is(state_of($ticket), 'claimed', 'which shows');
+is($test->look($one, "SELECT lifetime, state, fencing_token = $token, held_until > now() + '9 min' FROM zk_locks"),
+	'reservation|granted|t|t', 'it is a reservation');
+is($app->query("SELECT zk_assert_lock('/t', $token) > '0'"), 't', 'which is sure');
+is($app->query("SELECT zk_renew_reservation('/t', $token, '5 min')"), 't', 'and can be renewed');
+is($app->error("SELECT zk_claim_ticket($ticket)"), '55000', 'it is claimed once');
+like($app->messages, qr/already claimed\nYou reserved it with token $token, until /,
+	'but an answer that was lost can be found');
+is($app->query("SELECT zk_withdraw($ticket)"), 'f', 'it cannot be withdrawn any more');
+
+# ---- the queue
+
+$test->enqueue($other, "SELECT zk_lock('/t')", '/t');
+my ($second, $third) = map { $app->query("SELECT zk_enqueue('/t', '10 min')") } 1 .. 2;
+is(state_of($second), 'waiting', 'a second one of the same role waits');
+is($app->query("SELECT zk_claim_ticket($second) IS NULL"), 't', 'and cannot be claimed so far');
+$test->wait_queue('/t', 4);
+is($app->query("SELECT zk_cancel_reservation('/t', $token)"), 't', 'the first one ends');
+cmp_ok($other->value, '>', $token, 'the session that came next has the lock');
+is(state_of($second), 'waiting', 'the ticket behind it still waits');
+my $consumer = $test->session($one, user => 'app');
+$consumer->send('SELECT * FROM zk_claim_next()');
+$other->query("SELECT zk_unlock('/t')");
+like($consumer->value, qr/^$second\|\/t\|\d+$/, 'then it is claimed by whoever waits for any');
+is($app->error("SELECT zk_claim_ticket($ticket)"), '55000', 'the first ticket is over');
+like($app->messages, qr/there is no ticket $ticket on this server\nIt has ended/, 'which is told');
+is($app->query("SELECT zk_withdraw($third)"), 't', 'the last one is withdrawn');
+is($app->query("SELECT zk_withdraw($third)"), 'f', 'once');
+is($app->error("SELECT zk_claim_ticket($third)"), '55000', 'and cannot be claimed');
+$app->query("SELECT zk_cancel_reservation('/t', token) FROM zk_tickets");
+ok($test->wait_queue('/t', 0), 'nothing is left of them');
+
+# ---- nobody claims it
+
+$ticket = $app->query("SELECT zk_enqueue('/l', '10 min', '500 ms')");
+$app->send("SELECT zk_lock('/l')");
+cmp_ok($app->value, '>', 0, 'what nobody claims is given back');
+is($app->error("SELECT zk_claim_ticket($ticket)"), '55000', 'and cannot be claimed');
+like($app->messages, qr/ticket $ticket for distributed lock "\/l" is over\nNobody claimed it in time/, 'why');
+like(slurp_file($one->logfile), qr/LOG:  ticket $ticket for distributed lock "\/l" has ended\n.*Nobody claimed it/, 'the log says so');
+is($app->error("SELECT zk_claim_ticket($ticket)"), '55000', 'it is told once');
+like($app->messages, qr/there is no ticket/, 'then nothing is known of it');
+$app->query("SELECT zk_unlock('/l')");
+
+# ---- any of several
+
+is($consumer->query("SELECT ticket IS NULL AND path IS NULL AND token IS NULL FROM zk_claim_next('0')"),
+	't', 'no ticket at once');
+is($consumer->query("SELECT ticket IS NULL FROM zk_claim_next('50 ms')"), 't', 'nor in time');
+my $several = $app->query(q{SELECT zk_enqueue(ARRAY['/m/a', '/m/b', '/m/c', '/m/b'], '10 min')});
+my @several = $several =~ /\d+/g;
+is(scalar @several, 4, 'a ticket for each');
+is($consumer->query(q{SELECT path FROM zk_claim_next('1 min', ARRAY['/m/c', '/m/d'])}), '/m/c', 'one of some locks');
+is($consumer->query(q{SELECT path FROM zk_claim_next('1 min', ARRAY['/m/b'])}), '/m/b', 'or of one');
+is($consumer->query(q{SELECT ticket IS NULL FROM zk_claim_next('0', ARRAY['/m/b'])}), 't',
+	'of which the second ticket waits');
+like($consumer->query('CALL zk_await_ticket()'), qr/^$several[0]\|\/m\/a\|\d+$/, 'by CALL');
+is(state_of($several[3]), 'waiting', 'the last one');
+$consumer->send('SELECT ticket FROM zk_claim_next()');
+$app->query("SELECT zk_cancel_reservation('/m/b', token) FROM zk_tickets WHERE path = '/m/b' AND token IS NOT NULL");
+is($consumer->value, $several[3], 'is claimed behind the first one of that lock');
+$stranger->send('SELECT ticket FROM zk_claim_next()');
+$test->look_until($one, q{SELECT count(*) FROM pg_stat_activity WHERE usename = 'stranger' AND wait_event_type = 'Extension'}, 1,
+	'another role waits');
+$ticket = $app->query("SELECT zk_enqueue('/n', '10 min')");
+$test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/n'", 'unclaimed', 'a ticket is granted');
+ok($test->still_waits($stranger), 'which is not the waiting role\'s');
+$stranger->cancel;
+is($stranger->sqlstate, '57014', 'the wait can be cancelled');
+is($app->query('SELECT zk_withdraw(NULL)'), 't', 'all are withdrawn');
+is($app->query('SELECT zk_withdraw(NULL)'), 'f', 'once');
+$app->query('SELECT zk_cancel_reservation(path, token) FROM zk_tickets');
+$test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'nothing is left');
+is($test->look($one, 'SELECT tickets_enqueued, tickets_claimed, tickets_lapsed FROM zk_stat_server'),
+	'9|6|1', 'all are counted');
+
+# ---- arguments and limits
+
+my %bad = (
+	"zk_enqueue('/b', '0')" => '22023',
+	"zk_enqueue('/b', '-1 s')" => '22023',
+	"zk_enqueue('/b', '2 hours')" => '22023',
+	"zk_enqueue('/b', '1 min', '2 hours')" => '22023',
+	"zk_enqueue('/b', '1 min', '0')" => '22023',
+	"zk_enqueue('/b', NULL)" => '22004',
+	"zk_enqueue('/b', '1 min', NULL)" => '22004',
+	"zk_enqueue(NULL::text, '1 min')" => '22004',
+	"zk_enqueue('b', '1 min')" => '22023',
+	"zk_enqueue(ARRAY['/b', 'b'], '1 min')" => '22023',
+	"zk_enqueue(ARRAY['/b', NULL], '1 min')" => '22004',
+	"zk_enqueue('{}'::text[], '1 min')" => '22023',
+	'zk_claim_ticket(NULL)' => '22004',
+	'zk_claim_ticket(0)' => '55000',
+	'zk_claim_ticket(17)' => '55000',
+	"zk_claim_next('-1 s')" => '22023',
+	"zk_claim_next('0', ARRAY['b'])" => '22023');
+is($app->error("SELECT $_"), $bad{$_}, "$_: $bad{$_}") foreach sort keys %bad;
+is($app->query('SELECT zk_withdraw(0)'), 'f', 'no such ticket');
+is($app->query('SELECT count(*) FROM zk_tickets'), 0, 'nothing came of it');
+is($stranger->error("SELECT zk_enqueue('/b', '1 min')"), '42501', 'it takes the right');
+$one->safe_psql('postgres', 'ALTER ROLE app SET zklock.max_requests_per_role = 3');
+my $limited = $test->session($one, user => 'app');
+$limited->query("SELECT zk_enqueue('/c', '1 min')");
+is($limited->error("SELECT zk_enqueue(ARRAY['/d', '/e', '/f'], '1 min')"), '53400', 'a role has not too many');
+like($limited->messages, qr/max_requests_per_role/, 'and is told of the setting');
+is($limited->query('SELECT count(*) FROM zk_tickets'), 1, 'all or none');
+$limited->query('SELECT zk_withdraw(NULL)');
+
+# ---- restarts, and other servers
+
+$ticket = $limited->query("SELECT zk_enqueue('/s', '10 min')");
+$test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/s'", 'unclaimed', 'one is granted');
+my $waits = $limited->query("SELECT zk_enqueue('/s', '10 min')");
+$test->lose_session($one, '/s');
+is($limited->error("SELECT zk_claim_ticket($ticket)"), '55000', 'with the ZooKeeper session a granted ticket is lost');
+like($limited->messages, qr/is over\nThe ZooKeeper session that held it has expired/, 'and says why');
+is($limited->query('SELECT ticket FROM zk_claim_next()'), $waits, 'one that waits is requested anew');
+$limited->query("SELECT zk_cancel_reservation('/s', token) FROM zk_tickets");
+$test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'they end');
+
+$other->query("SELECT zk_lock('/s')");
+$waits = $limited->query("SELECT zk_enqueue('/s', '10 min')");
+$consumer->send('SELECT ticket FROM zk_claim_next()');
+$test->restart_worker($one);
+$other->query("SELECT zk_unlock('/s')");
+is($consumer->value, $waits, 'a ticket and its claim outlive the worker');
+$limited->query("SELECT zk_cancel_reservation('/s', token) FROM zk_tickets");
+
+$other->query("SELECT zk_lock('/s')");
+$waits = $limited->query("SELECT zk_enqueue('/s', '10 min')");
+$test->wait_queue('/s', 2);
+$_->close foreach $admin, $app, $stranger, $maker, $limited, $consumer;
+$one->restart;
+$test->wait_connected($one);
+ok($test->wait_queue('/s', 1), 'a stop ends tickets at once');
+$app = $test->session($one, user => 'app');
+is($app->error("SELECT zk_claim_ticket($waits)"), '55000', 'a ticket of before a restart');
+like($app->messages, qr/before it was restarted/, 'is none');
+
+# ---- drain
+
+$waits = $app->query("SELECT zk_enqueue('/s', '10 min')");
+$admin = $test->session($one);
+is($admin->query("SELECT count(*) FROM zk_drain('10 s')"), 0, 'a drain withdraws tickets');
+is($app->error("SELECT zk_claim_ticket($waits)"), '55000', 'which is told');
+like($app->messages, qr/is over\nThe server takes no requests/, 'with the reason');
+is($app->error("SELECT zk_enqueue('/s', '10 min')"), '55000', 'no ticket is made meanwhile');
+
+
+$admin->query('SELECT zk_undrain()');
+$_->close foreach $app, $other, $admin;
+$test->finish;
