@@ -102,6 +102,9 @@ typedef struct Slot
 	int64_t		at_least;
 	bool		taken;
 	bool		resigned;
+	bool		ticket;			/* it waits for nobody: released as it is
+								 * granted */
+	bool		claimed;		/* such a one: it is a reservation now */
 
 	/* its oracle's */
 	int64_t		nobodys_since;	/* its owner had nothing else of that lock */

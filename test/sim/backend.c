@@ -72,6 +72,9 @@ backends_stop(Host *h)
 
 	for (i = 0; i < backends.per_host; i++)
 		backend_wake(h, i);
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (h->slots[i].ticket && h->slots[i].state == SLOT_WAITING)
+			slot_release(h, i);
 }
 
 bool
@@ -336,6 +339,59 @@ request(Backend *b, int lock, ZklLockMode mode)
 	slot_submit(h, slot);
 }
 
+/* Nobody waits for it: its owner is no backend's. */
+static void
+enqueue(Backend *b, int lock)
+{
+	Host	   *h = backend_host(b);
+	int			slot = slot_claim(h);
+	Slot	   *s;
+
+	b->at = base.now + some_delay(backends.think);
+	if (slot < 0)
+		return;
+	SEEN(TICKET);
+	s = &h->slots[slot];
+	s->ticket = true;
+	s->lock = lock;
+	s->mode = lock_mode(lock, false);
+	s->owner = ++hosts.owners;
+	s->backend = b->id;
+	s->at_least = 1 + some_delay(backends.at_least) / MS;
+	slot_submit(h, slot);
+}
+
+static void
+use_ticket(Host *h, int slot)
+{
+	Slot	   *s = &h->slots[slot];
+	bool		kept = s->state == SLOT_RELEASED && s->keep_until != 0 && !s->kept_lost &&
+	(s->keep_until > host_clock(h) || ZKL_MUTANT(TICKET_CLAIMED_LATE));
+
+	if (s->state == SLOT_FAILED ||
+		(s->state == SLOT_WAITING && !base.calm && once_in(32)))
+		slot_release(h, slot);
+	else if (kept && s->claimed && once_in(4))
+		slot_promise(h, slot);
+	else if (kept && !s->claimed && !base.calm && once_in(4))
+	{
+		SEEN(TICKET_CLAIMED);
+		s->claimed = true;
+		slot_renew(h, slot, 1 + some_delay(backends.at_least) / MS, false);
+		slot_promise(h, slot);	/* nothing, until the worker has answered */
+	}
+}
+
+static void
+use_tickets(Host *h)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (h->slots[i].ticket && h->slots[i].state != SLOT_FREE)
+			use_ticket(h, i);
+}
+
 /* What may have come between a take and the check */
 static void
 note_taking(const Host *h, const Backend *b)
@@ -403,8 +459,14 @@ void
 backend_ask(Backend *b)
 {
 	int			lock = pick_lock(b);
-	ZklLockMode mode = lock_mode(lock, below(100) < backends.shared);
+	ZklLockMode mode;
 
+	if (backends.tickets > 0 && lock != hosts.semaphore && below(100) < backends.tickets)
+	{
+		enqueue(b, lock);
+		return;
+	}
+	mode = lock_mode(lock, below(100) < backends.shared);
 	if (mode == ZKL_SHARED || !take_cached(b, lock))
 		request(b, lock, mode);
 }
@@ -502,6 +564,8 @@ is_terminated(const Backend *b)
 void
 backend_step(Backend *b)
 {
+	if (backends.tickets > 0)
+		use_tickets(backend_host(b));
 	if (is_terminated(b))
 		backend_die(b);
 	else if (b->taking >= 0)
@@ -557,6 +621,12 @@ backends_idle(void)
 	int			i,
 				j;
 
+	for (i = 0; i < hosts.n; i++)
+		for (j = 0; j < MAX_SLOTS; j++)
+			if (hosts.host[i].slots[j].ticket &&
+				(hosts.host[i].slots[j].state == SLOT_WAITING ||
+				 hosts.host[i].slots[j].state == SLOT_GRANTED))
+				return false;
 	for (i = 0; i < hosts.n; i++)
 		for (j = 0; j < backends.per_host; j++)
 			if (backends.backend[i][j].waiting >= 0 ||

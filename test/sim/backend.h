@@ -56,6 +56,7 @@ typedef struct Backends
 	int			nested;			/* of 100 holders, that ask for more */
 	int			at_home;		/* of 100 demands, for the host's own lock */
 	int			bounded;		/* of 100 demands */
+	int			tickets;		/* likewise: nobody waits for them */
 	int			asserts;		/* of 100 holders: they ask for how long they
 								 * have it */
 	Time		at_most;		/* usual bounds */

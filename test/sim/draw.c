@@ -166,6 +166,8 @@ draw_hosts(void)
 		draw_hot();
 	if (base.seed % 8 == 3)
 		draw_cold();
+	if (base.seed % 8 == 5)
+		backends.tickets = 40;
 	draw_dialects();
 
 	/* Every fourth has a semaphore instead of its last lock. */

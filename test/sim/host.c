@@ -239,7 +239,8 @@ slot_renew(Host *h, int slot, int64_t at_least, bool by_other)
 	Slot	   *s = &h->slots[slot];
 	int64_t		until = at_least == 0 ? 0 : host_bound(h, at_least);
 
-	if (s->state != SLOT_RELEASED || s->keep_until <= host_clock(h))
+	if (s->state != SLOT_RELEASED ||
+		(s->keep_until <= host_clock(h) && !(s->ticket && ZKL_MUTANT(TICKET_CLAIMED_LATE))))
 		return;
 	trace("host # slot #: to be kept for # ms instead", h->id, slot, at_least, 0, NULL);
 	if (by_other && until < s->promised_until && !ZKL_MUTANT(CANCEL_BREAKS_PROMISE))
@@ -249,6 +250,11 @@ slot_renew(Host *h, int slot, int64_t at_least, bool by_other)
 	if (!by_other)
 		oracle_promise_ends(h, slot, until);
 	s->renewal = until <= host_clock(h) ? -1 : until;
+	if (s->ticket && ZKL_MUTANT(TICKET_CLAIMED_LATE))
+	{
+		s->keep_until = until;
+		s->renewal = 0;
+	}
 	mark(h, s);
 }
 
@@ -323,6 +329,8 @@ end_slot(Host *h, int slot)
 	ends_well = s->keep_until == 0 && is_only(h, s) &&
 		slot_is_good(h, slot, h->lease_generation);
 	s->state = SLOT_RELEASED;
+	if (s->ticket && s->token == 0 && ZKL_MUTANT(TICKET_WITHDRAWN_UNTOLD))
+		return;
 	note_nobodys(h, s);
 	if (ends_well && once_in(8) && !base.calm)
 	{

@@ -66,7 +66,13 @@ grant(Host *h, int i)
 	if (s->record.sent)
 		oracle_word_holds(h, i);
 	oracle_grant(h, i);
-	backend_wake(h, s->backend);
+	if (s->ticket && !ZKL_MUTANT(TICKET_STAYS_GRANTED))
+	{
+		s->taken = true;
+		slot_release(h, i);
+	}
+	else
+		backend_wake(h, s->backend);
 	if (h->cut_at_grant && zkl_manager_live(h->worker.m) == 1)
 		chaos_cut_rack(h);
 }

@@ -130,6 +130,9 @@
 	X(EXIT_BREAKS_PROMISE, "the end of a process lets go what is promised") \
 	X(CANCEL_BREAKS_PROMISE, "another one cancels a reservation at once, although it is promised") \
 	X(NAME_REUSED, "a publication that is made again has the name of the one before") \
+	X(TICKET_STAYS_GRANTED, "a ticket that is granted is not released, so nobody's lock never ends") \
+	X(TICKET_CLAIMED_LATE, "a ticket is claimed when its time is over, and the core is not asked") \
+	X(TICKET_WITHDRAWN_UNTOLD, "nobody tells the core of a ticket that is withdrawn") \
 	X(RENEWAL_OUT_OF_ORDER, "a renewal leaves the order of ends, so that other kept locks end late") \
 	X(NUMBER_PAST_LIMIT, "a request gets the lock by a number that others take for less than zero") \
 	X(GRANT_AT_ANY_NUMBER, "a znode in a directory that was made on a guess counts as the first, whatever its number") \

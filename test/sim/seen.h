@@ -41,6 +41,8 @@
 	X(PROMISE, "a holder was told for how long nobody else gets the lock") \
 	X(PROMISE_OUTLIVES, "a process ended before the time that it was told") \
 	X(PROMISE_STOPS, "a server was stopped before the time that was told") \
+	X(TICKET, "a ticket was requested, for which nobody waits") \
+	X(TICKET_CLAIMED, "a ticket that was granted was claimed") \
 	X(NO_WING, "a core had no wing") \
 	X(VERDICT, "a deadlock was decided") \
 	X(VERDICT_BEHIND, "a deadlock was decided that leads through PostgreSQL's own locks")
