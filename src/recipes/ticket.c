@@ -56,7 +56,7 @@ name_of(const ZklSlot *slot)
 	return zkl_text_for_client(zkl_text_to_display(path, (int) strlen(path)));
 }
 
-/* The same of any user's */
+/* As zkl_ticket_next(), but of any user */
 static int
 next_ticket(int from, ZklSlot *copy)
 {
@@ -100,7 +100,7 @@ void
 zkl_ticket_enqueue(ZklLockRequest *requests, int n, int64 duration_ms, Datum *numbers)
 {
 	int		   *slots = palloc(n * sizeof(int));
-	int volatile made = 0;
+	volatile int made = 0;
 	int64		number;
 	ZklDeadlines at;
 
@@ -323,7 +323,14 @@ zkl_ticket_claim_next(int64 timeout_ms, const char **names, int n, ZklClaimed *c
 	bool		done;
 
 	zkl_lifetime_check();
-	done = ask_worker(0, segment, timeout_ms, claimed);
+
+	/*
+	 * Without a timeout, the answer is a ticket; its reservation may be over
+	 * by then.
+	 */
+	do
+		done = ask_worker(0, segment, timeout_ms, claimed);
+	while (!done && timeout_ms == ZKL_FOREVER);
 	if (segment != NULL)
 		dsm_detach(segment);
 	return done;

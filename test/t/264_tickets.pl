@@ -188,6 +188,7 @@ $admin = $test->session($one);
 is($admin->query("SELECT count(*) FROM zk_drain('10 s')"), 0, 'a drain withdraws tickets');
 is($app->error("SELECT zk_claim_ticket($waits)"), '55000', 'which is told');
 like($app->messages, qr/is over\nThe server takes no requests/, 'with the reason');
+is($app->query('SELECT count(*) FROM zk_tickets'), 0, 'once');
 is($app->error("SELECT zk_enqueue('/s', '10 min')"), '55000', 'no ticket is made meanwhile');
 
 
