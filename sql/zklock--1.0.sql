@@ -206,12 +206,12 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_enqueue(text, interval, interval) IS
 'request an exclusive lock without waiting for it; returns a ticket, which can be claimed within that time after its grant, as a reservation for that duration';
 
-CREATE FUNCTION zk_enqueue(paths text[], duration interval,
+CREATE FUNCTION zk_enqueue_all(paths text[], duration interval,
 	claim_within interval DEFAULT '30 seconds')
 RETURNS bigint[]
 AS 'MODULE_PATHNAME', 'zkl_sql_enqueue_all'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_enqueue(text[], interval, interval) IS
+COMMENT ON FUNCTION zk_enqueue_all(text[], interval, interval) IS
 'the same for several locks, each with a ticket of its own; returns the tickets in the order of the names';
 
 CREATE FUNCTION zk_claim_ticket(ticket bigint)
@@ -963,7 +963,7 @@ COMMENT ON COLUMN zk_stat_server.messages_other_key IS
 'number of messages with another key, or of another version of zklock, since the server started';
 
 COMMENT ON COLUMN zk_stat_server.tickets_enqueued IS
-'tickets that zk_enqueue() made since the server started';
+'tickets made since the server started';
 COMMENT ON COLUMN zk_stat_server.tickets_claimed IS
 'tickets that became reservations';
 COMMENT ON COLUMN zk_stat_server.tickets_lapsed IS
@@ -1462,7 +1462,7 @@ REVOKE ALL ON ROUTINE
 	zk_try_reserve(text, interval, interval),
 	zk_await_reservation(text, interval, interval, bigint),
 	zk_enqueue(text, interval, interval),
-	zk_enqueue(text[], interval, interval),
+	zk_enqueue_all(text[], interval, interval),
 	zk_multilock(text[], interval),
 	zk_xact_multilock(text[], interval),
 	zk_try_multilock(text[], interval),

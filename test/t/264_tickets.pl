@@ -16,7 +16,7 @@ my $other = $test->session($two);
 
 $one->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE ROLE stranger LOGIN');
 $one->safe_psql('postgres',
-	'GRANT EXECUTE ON FUNCTION zk_enqueue(text, interval, interval), zk_enqueue(text[], interval, interval), zk_try_lock, zk_lock, zk_reserve TO app');
+	'GRANT EXECUTE ON FUNCTION zk_enqueue, zk_enqueue_all, zk_try_lock, zk_lock, zk_reserve TO app');
 my $app = $test->session($one, user => 'app');
 my $stranger = $test->session($one, user => 'stranger');
 
@@ -91,7 +91,7 @@ $app->query("SELECT zk_unlock('/l')");
 is($consumer->query("SELECT ticket IS NULL AND path IS NULL AND token IS NULL FROM zk_claim_next('0')"),
 	't', 'no ticket at once');
 is($consumer->query("SELECT ticket IS NULL FROM zk_claim_next('50 ms')"), 't', 'nor in time');
-my $several = $app->query(q{SELECT zk_enqueue(ARRAY['/m/a', '/m/b', '/m/c', '/m/b'], '10 min')});
+my $several = $app->query(q{SELECT zk_enqueue_all(ARRAY['/m/a', '/m/b', '/m/c', '/m/b'], '10 min')});
 my @several = $several =~ /\d+/g;
 is(scalar @several, 4, 'a ticket for each');
 is($consumer->query(q{SELECT path FROM zk_claim_next('1 min', ARRAY['/m/c', '/m/d'])}), '/m/c', 'one of some locks');
@@ -130,9 +130,9 @@ my %bad = (
 	"zk_enqueue('/b', '1 min', NULL)" => '22004',
 	"zk_enqueue(NULL::text, '1 min')" => '22004',
 	"zk_enqueue('b', '1 min')" => '22023',
-	"zk_enqueue(ARRAY['/b', 'b'], '1 min')" => '22023',
-	"zk_enqueue(ARRAY['/b', NULL], '1 min')" => '22004',
-	"zk_enqueue('{}'::text[], '1 min')" => '22023',
+	"zk_enqueue_all(ARRAY['/b', 'b'], '1 min')" => '22023',
+	"zk_enqueue_all(ARRAY['/b', NULL], '1 min')" => '22004',
+	"zk_enqueue_all('{}', '1 min')" => '22023',
 	'zk_claim_ticket(NULL)' => '22004',
 	'zk_claim_ticket(0)' => '55000',
 	'zk_claim_ticket(17)' => '55000',
@@ -145,7 +145,7 @@ is($stranger->error("SELECT zk_enqueue('/b', '1 min')"), '42501', 'it takes the 
 $one->safe_psql('postgres', 'ALTER ROLE app SET zklock.max_requests_per_role = 3');
 my $limited = $test->session($one, user => 'app');
 $limited->query("SELECT zk_enqueue('/c', '1 min')");
-is($limited->error("SELECT zk_enqueue(ARRAY['/d', '/e', '/f'], '1 min')"), '53400', 'a role has not too many');
+is($limited->error("SELECT zk_enqueue_all(ARRAY['/d', '/e', '/f'], '1 min')"), '53400', 'a role has not too many');
 like($limited->messages, qr/max_requests_per_role/, 'and is told of the setting');
 is($limited->query('SELECT count(*) FROM zk_tickets'), 1, 'all or none');
 $limited->query('SELECT zk_withdraw(NULL)');
