@@ -522,11 +522,21 @@ explain_others(int slotno, const char *name, ZklStallReason *reason)
 		explain_ahead(slotno, name, reason);
 }
 
-static void
-explain_zookeeper(const char *name, ZklStallReason *reason)
+/* What a wait is for if nothing is wrong: who claims any ticket waits for no certain lock. */
+static const char *
+rightly_awaited(int slotno, const char *name)
 {
-	reason->detail = psprintf("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".%s  %s",
-							  name, away_words(), zkl_refusal_worker_trouble());
+	if (slotno != ZKL_NO_SLOT && zkl_slots[slotno].s_request.kind == ZKL_KIND_CLAIM)
+		return "a ticket's grant";
+	return psprintf("another holder of distributed lock \"%s\"", name);
+}
+
+static void
+explain_zookeeper(int slotno, const char *name, ZklStallReason *reason)
+{
+	reason->detail = psprintf("The wait was for ZooKeeper, not for %s.%s  %s",
+							  rightly_awaited(slotno, name), away_words(),
+							  zkl_refusal_worker_trouble());
 	reason->hint = refusal_where_to_look();
 }
 
@@ -543,12 +553,12 @@ zkl_stall_explain(int slotno, const char *name, int64 waited_us, ZklStallReason 
 			explain_others(slotno, name, reason);
 			break;
 		case ZKL_STALL_WORKER:
-			reason->detail = psprintf("The wait was for the zklock worker, not for another holder of distributed lock \"%s\".  %s",
-									  name, refusal_worker_silence());
+			reason->detail = psprintf("The wait was for the zklock worker, not for %s.  %s",
+									  rightly_awaited(slotno, name), refusal_worker_silence());
 			reason->hint = "See the server log, and the state of the process \"zklock worker\".";
 			break;
 		case ZKL_STALL_ZOOKEEPER:
-			explain_zookeeper(name, reason);
+			explain_zookeeper(slotno, name, reason);
 			break;
 		case ZKL_STALL_ROOT:
 			reason->detail = psprintf("The wait was for the dialects of root \"%s\", which this server has yet to read, not for another holder of distributed lock \"%s\".",
@@ -610,7 +620,7 @@ zkl_stall_raise_lock_timeout(const char *name)
 	if (zkl_status_away_since() != 0)
 	{
 		reason.cause = ZKL_STALL_ZOOKEEPER;
-		explain_zookeeper(name, &reason);
+		explain_zookeeper(ZKL_NO_SLOT, name, &reason);
 	}
 	raise_timeout(sqlstate_of(reason.cause), &reason, name, 0);
 }

@@ -417,8 +417,8 @@ check_waits(FunctionCallInfo fcinfo)
 		if (zkl_slot_peek(i) != ZKL_SLOT_WAITING)
 			continue;
 		zkl_slot_copy(i, &slot);
-		if (slot.s_state != ZKL_SLOT_WAITING ||
-			slot.s_request.kind != ZKL_KIND_LOCK || !has_snapshot(slot.s_request.pid))
+		if (slot.s_state != ZKL_SLOT_WAITING || slot.s_request.kind != ZKL_KIND_LOCK ||
+			!zkl_row_slot_has_session(&slot) || !has_snapshot(slot.s_request.pid))
 			continue;
 		waits++;
 		longest = Max(longest, (now - slot.s_request.asked_us) / 1000000);

@@ -263,17 +263,18 @@ const char *
 zkl_row_slot_state(const ZklSlot *slot)
 {
 	bool		reserved = zkl_slot_is_reserved(slot);
+	bool		unclaimed = slot->s_state == ZKL_SLOT_RELEASED && zkl_slot_is_ticket(slot);
 
 	if (zkl_slot_is_lost_reservation(slot))
 		return slot_state_names[ZKL_SLOT_LOST];
-	if (zkl_slot_is_ticket(slot) && slot->s_state == ZKL_SLOT_RELEASED)
-		return "unclaimed";
-	if (slot->s_state == ZKL_SLOT_RELEASED && !reserved &&
+	if (slot->s_state == ZKL_SLOT_RELEASED && !reserved && !unclaimed &&
 		slot->s_keep_until > zkl_boottime_ms())
 		return "kept";
-	if ((slot->s_state == ZKL_SLOT_GRANTED || reserved) &&
+	if ((slot->s_state == ZKL_SLOT_GRANTED || reserved || unclaimed) &&
 		!zkl_lease_is_valid(slot->s_record.generation))
 		return "unconfirmed";
+	if (unclaimed)
+		return "unclaimed";
 	if (reserved)
 		return slot_state_names[ZKL_SLOT_GRANTED];
 	return slot_state_names[slot->s_state];

@@ -434,7 +434,7 @@ put_wait_row(FunctionCallInfo fcinfo, const ZklSlot *wait, const ZklJudged *c)
 	else
 		zkl_row_null(&row);
 	zkl_row_text(&row, zkl_row_slot_mode(wait));
-	zkl_row_int_or_null(&row, visible ? wait->s_request.pid : 0);
+	zkl_row_int_or_null(&row, visible && zkl_row_slot_has_session(wait) ? wait->s_request.pid : 0);
 	zkl_row_time_or_null(&row, wait->s_request.requested_at);
 	add_blocker(&row, wait, c, visible);
 	zkl_row_bool(&row, c->granted);

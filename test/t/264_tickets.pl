@@ -59,6 +59,12 @@ my ($second, $third) = map { $app->query("SELECT zk_enqueue('/t', '10 min')") } 
 is(state_of($second), 'waiting', 'a second one of the same role waits');
 is($app->query("SELECT zk_claim_ticket($second) IS NULL"), 't', 'and cannot be claimed so far');
 $test->wait_queue('/t', 4);
+is($test->look($one, "SELECT DISTINCT waiting_pid IS NULL FROM zk_lock_waits WHERE path = '/t'"),
+	't', 'no session waits for it');
+$app->query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+like($test->look($one, "SELECT detail FROM zk_healthcheck() WHERE check_name = 'waits'"),
+	qr/hold back VACUUM: 0,/, 'nor holds it back VACUUM, as does the session that made it');
+$app->query('COMMIT');
 is($app->query("SELECT zk_cancel_reservation('/t', $token)"), 't', 'the first one ends');
 cmp_ok($other->value, '>', $token, 'the session that came next has the lock');
 is(state_of($second), 'waiting', 'the ticket behind it still waits');
