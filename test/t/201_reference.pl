@@ -34,8 +34,8 @@ my $functions = rows("SELECT regexp_replace(CASE prokind WHEN 'p' THEN"
 	  . " format('%s(%s) → CALL', proname, replace(pg_get_function_arguments(oid), 'IN ', ''))"
 	  . " ELSE format('%s(%s) → %s', proname,"
 	  . ' pg_get_function_arguments(oid), pg_get_function_result(oid)) END,'
-	  . " '::[a-z]+', '', 'g') FROM pg_proc WHERE oid $in_extension");
-s/'00:00:00'/'0'/g, s/NULL with time zone/NULL/, s/timestamp with time zone/timestamptz/g
+	  . " '::[a-z]+([[][]])?', '', 'g') FROM pg_proc WHERE oid $in_extension");
+s/'00:00:00'/'0'/g, s/'00:00:30'/'30 s'/g, s/NULL with time zone/NULL/, s/timestamp with time zone/timestamptz/g
   foreach @$functions;
 my @signatures;
 foreach my $block ($reference->blocks('text'))
@@ -189,10 +189,10 @@ cmp_ok($readme->text =~ tr/\n//, '<=', 200, 'README.md has 200 lines at most');
 # bound may be passed by a tenth, but not that of all pages together.
 my %words = (
 	'README.md' => 1240,
-	'docs/coming-from.md' => 600,
+	'docs/coming-from.md' => 630,
 	'docs/install.md' => 1380,
 	'docs/jobs.md' => 2960,
-	'docs/locks.md' => 2470,
+	'docs/locks.md' => 2630,
 	'docs/outages.md' => 1700,
 	'docs/guarantees.md' => 2540,
 	'docs/operations.md' => 2550,
@@ -200,7 +200,7 @@ my %words = (
 	'docs/monitoring.md' => 1650,
 	'docs/security.md' => 1550,
 	'docs/interop.md' => 1200,
-	'docs/reference.md' => 4260,);
+	'docs/reference.md' => 4570,);
 is_deeply([ sort(Document::for_users()) ], [ sort keys %words ], 'pages that have a bound');
 my ($sum, $limit) = (0, 0);
 foreach my $name (sort keys %words)
@@ -212,7 +212,7 @@ foreach my $name (sort keys %words)
 	$limit += $words{$name};
 }
 cmp_ok($sum, '<=', $limit, 'words of all pages');
-cmp_ok($limit, '<=', 26_000, 'the sum of the bounds');
+cmp_ok($limit, '<=', 26_500, 'the sum of the bounds');
 foreach my $name (Document::for_users())
 {
 	my @wide = grep { length > 120 } Document->new($name)->cells;

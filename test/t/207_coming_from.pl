@@ -1,6 +1,6 @@
 # Each call of zklock in the tables of docs/coming-from.md works, for a role that has
 # the grants of docs/install.md and no others.  The calls of a cell run in its order, in
-# one session, and leave nothing but reservations.  "token" is what the latest
+# one session, and leave nothing but reservations, also of tickets.  "token" is what the latest
 # zk_reserve() has returned.
 
 use strict;
@@ -67,6 +67,7 @@ foreach my $name ($page->text =~ /`(zk_\w+)`/g)
 }
 
 $session->query("SELECT zk_cancel_reservation('$_', $reserved{$_})") foreach sort keys %reserved;
+$session->query('SELECT zk_cancel_reservation(path, token) FROM zk_tickets WHERE token IS NOT NULL');
 $test->look_until($node, 'SELECT count(*) FROM zk_locks', 0, 'no lock is left');
 $session->close;
 $test->finish;

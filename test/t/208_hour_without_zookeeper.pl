@@ -36,8 +36,12 @@ my %by_other = (
 	zk_leader => "SELECT count(*) FROM zk_leader('/led')",
 	zk_healthcheck => 'SELECT count(*) FROM zk_healthcheck()',
 	zk_dump => 'SELECT count(*) FROM zk_dump()',
-	zk_fence => "SELECT zk_fence('/fence', 1)");
-$by_other{$_} = "SELECT count(*) FROM $_" foreach 'zk_jobs', 'zk_servers', 'zk_locks', 'zk_status';
+	zk_fence => "SELECT zk_fence('/fence', 1)",
+	zk_enqueue => "SELECT zk_enqueue('/11', '1 min')",
+	zk_claim_next => 'SELECT ticket FROM zk_claim_next(TIMEOUT)',
+	zk_await_ticket => 'CALL zk_await_ticket(TIMEOUT)',
+	zk_withdraw => 'SELECT zk_withdraw(0)');
+$by_other{$_} = "SELECT count(*) FROM $_" foreach 'zk_jobs', 'zk_servers', 'zk_locks', 'zk_status', 'zk_tickets';
 
 sub session
 {
@@ -53,6 +57,9 @@ $holder->query("SELECT zk_lock('$_')") foreach $held, '/unlocked';
 $holder->query("SELECT zk_lead('/led')");
 my $token = $other->query("SELECT zk_reserve('/reserved', '10 min')");
 $by_other{zk_renew_reservation} = "SELECT zk_renew_reservation('/reserved', $token, '20 min')";
+my $ticket = $other->query("SELECT zk_enqueue('/ticket', '10 min', '10 min')");
+$test->look_until($node, "SELECT state FROM zk_locks WHERE path = '/ticket'", 'unclaimed', 'a ticket is granted');
+$by_other{zk_claim_ticket} = "SELECT zk_claim_ticket($ticket)";
 
 $test->zk->stop;
 $test->look_until($node, "SELECT bool_and(state = 'unconfirmed') FROM zk_locks",
@@ -64,6 +71,11 @@ my %outcomes = (
 	'40001' => sub { is($_[0]->error($_[1]), '40001', "$_[2]: 40001") },
 	'as always' => sub { is($_[0]->error($_[1]), '', "$_[2]: as always") },
 	'waits, with a NOTICE' => \&waits,
+	'NULL' => sub { is($_[0]->query($_[1]), '', "$_[2]: NULL") },
+	'waits; a timeout returns NULLs' => sub {
+		like($_[0]->query($_[1] =~ s/TIMEOUT/'200 ms'/r), qr/^\|*$/, "$_[2]: NULLs");
+		waits(@_, 'silently');
+	},
 	'waits, with a NOTICE; a timeout raises 08006' => sub {
 		is($_[0]->error($_[1] =~ s/TIMEOUT/timeout => '200 ms'/r), '08006', "$_[2]: a timeout");
 		waits(@_);
@@ -76,12 +88,12 @@ my @waiting;
 
 sub waits
 {
-	my (undef, $sql, $name) = @_;
+	my (undef, $sql, $name, $silently) = @_;
 	my $session = session();
 
 	$session->query("SET statement_timeout = '5s'");
 	$session->send($sql =~ s/TIMEOUT/timeout => NULL/r);
-	push @waiting, [ $session, $name ];
+	push @waiting, [ $session, $name, $silently ];
 	return;
 }
 
@@ -109,11 +121,12 @@ is($other->error('CREATE TABLE without_a_lock ()'), '', 'and goes on without');
 
 foreach (@waiting)
 {
-	my ($session, $name) = @$_;
+	my ($session, $name, $silently) = @$_;
 
 	is($session->sqlstate, '57014', "$name: waits until statement_timeout");
-	like($session->messages, qr/still waiting for ZooKeeper/,
-		"$name: with a NOTICE");
+	like($session->messages, $silently ? qr/The wait was for ZooKeeper, not for a ticket's grant\./ :
+		  qr/still waiting for ZooKeeper/,
+		"$name: says what it waits for");
 	$session->close;
 }
 
@@ -122,7 +135,10 @@ $test->wait_connected($node);
 is($holder->error('CREATE TABLE under_a_lock ()'), '', 'then a commit under the lock works again');
 $test->look_until($node,
 	"SELECT string_agg(path, ' ' ORDER BY path) FROM zk_locks WHERE state NOT IN ('cached', 'releasing')",
-	"$held /reserved", 'what was released has gone, all else is held');
+	"/11 $held /reserved /ticket", 'what was released has gone, all else is held, and the ticket has its lock');
+cmp_ok($other->query("SELECT zk_claim_ticket($ticket)"), '>', 0, 'which can be claimed');
+is($other->query('SELECT zk_withdraw(NULL)'), 't', 'or withdrawn');
+$other->query('SELECT zk_cancel_reservation(path, token) FROM zk_tickets WHERE token IS NOT NULL');
 is($holder->query("SELECT zk_unlock('$held')"), 't', 'and is there to be released');
 $other->query("SELECT zk_cancel_reservation('/reserved', $token)");
 $_->close foreach $holder, $other;

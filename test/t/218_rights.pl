@@ -108,10 +108,13 @@ foreach my $call (@{ $calls{lock} }, @{ $calls{shared} })
 }
 refused_ok($alice, "zk_request_release('/p/x')", 'request_release', '/p');
 refused_ok($alice, "count(*) FROM zk_queue('/p/x')", 'look', '/p');
+my @keeping = ("zk_lock('/p/k'$at_least", "zk_reserve('/p/k', '1ms')", "zk_enqueue('/p/k', '1ms', '1ms')",
+	"zk_enqueue_all(ARRAY['/p/k'], '1ms', '1ms')");
+refused_ok($alice, $_, 'keep', '/p') foreach @keeping;
 grants([ '/p', 'alice', 'lock,keep' ]);
-allowed_ok($alice, "zk_lock('/p/k'$at_least");
+allowed_ok($alice, $_) foreach @keeping;
 grants([ '/p', 'alice', 'keep' ]);
-refused_ok($alice, "zk_lock('/p/k'$at_least", 'lock', '/p');
+refused_ok($alice, $_, 'lock', '/p') foreach @keeping;
 $test->look_until($node, 'SELECT count(*) FROM zk_locks', 0, 'not kept for long');
 
 # ---- what is never asked ----
