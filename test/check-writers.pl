@@ -102,7 +102,7 @@ my %writers = (
 	# of a slot: see shared/slot.h
 	ZklSlotRequest => 'backend/',
 	ZklSlotHolder => 'backend/',
-	ZklSlotAnswer => 'worker/worker_slot backend/backend_slot',
+	ZklSlotAnswer => 'worker/worker_slot backend/backend_slot shared/slot',
 	ZklSlotDependents => 'backend/wait backend/backend_slot',
 	'ZklSlot.s_record' => 'worker/worker_slot backend/backend_slot',
 	'ZklSlot.s_state' => 'backend/backend_slot worker/worker_slot shared/control shared/slot');

@@ -66,6 +66,7 @@ next_ticket(int from, ZklSlot *copy)
 	{
 		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED || zkl_slots[i].s_request.ticket == 0)
 			continue;
+		zkl_slot_lapse(i);
 		zkl_slot_copy(i, copy);
 		if (zkl_ticket_state(copy) != NULL)
 			return i;

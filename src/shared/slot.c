@@ -91,6 +91,23 @@ zkl_slot_withdraw(int slotno, int64 ticket, bool tell)
 	return done;
 }
 
+void
+zkl_slot_lapse(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now_ms = zkl_boottime_ms();
+
+	SpinLockAcquire(&slot->s_mutex);
+	if (slot->s_request.ticket != 0 && slot->s_state == ZKL_SLOT_RELEASED &&
+		!slot->s_answer.claimed && !slot->s_withdrawn &&
+		slot->s_answer.error == ZKL_ERROR_NONE && slot->s_keep_until <= now_ms)
+	{
+		slot->s_answer.error = ZKL_ERROR_UNCLAIMED;
+		slot->s_lost_until = now_ms + slot->s_request.at_least;
+	}
+	SpinLockRelease(&slot->s_mutex);
+}
+
 bool
 zkl_slot_is_reserved(const ZklSlot *slot)
 {

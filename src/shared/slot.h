@@ -34,7 +34,8 @@
  *						 constant until FREE or the next take
  *	  s_holder			 the backend until it has released the slot
  *	  s_answer			 the worker; the claim clears it, and a take fills it in
- *						 as a grant does
+ *						 as a grant does; whoever sees first that a ticket
+ *						 has lapsed notes that
  *	  s_record			 the worker; the claim clears it
  *	  s_cacheable		 the worker; the claim clears it
  *	  s_dependents			 the backend that looks for all: wait.c
@@ -386,6 +387,12 @@ extern bool zkl_slot_is_ticket(const ZklSlot *slot);
  * who does that, and which is to be told.  False: the slot has no such ticket any more.
  */
 extern bool zkl_slot_withdraw(int slotno, int64 ticket, bool tell);
+
+/*
+ * Notes that a ticket was not claimed in time, if that is so: whoever looks first does, as
+ * the worker hears of it only when its znode is gone.
+ */
+extern void zkl_slot_lapse(int slotno);
 
 /* Whether it has a reservation whose time is not over, by a copy of the slot */
 extern bool zkl_slot_is_reserved(const ZklSlot *slot);

@@ -167,13 +167,14 @@ void
 zkl_from_slots_free(int slotno)
 {
 	bool		lapsed;
+	bool		left = zkl_worker_slot_leave(slotno, &lapsed);
 
-	if (zkl_worker_slot_leave(slotno, &lapsed))
+	if (lapsed && left_serial[slotno] == 0)
+		zkl_tickets_lapsed(slotno);
+	if (left)
 	{
 		left_serial[slotno] = zkl_slots[slotno].s_serial;
 		zkl_bounds_granted(slotno);
-		if (lapsed)
-			zkl_tickets_lapsed(slotno);
 		return;
 	}
 	known_serial[slotno] = left_serial[slotno] = 0;

@@ -490,17 +490,11 @@ bool
 zkl_worker_slot_leave(int slotno, bool *lapsed)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
-	int64		now_ms = zkl_boottime_ms();
 	bool		left;
 
+	zkl_slot_lapse(slotno);
 	SpinLockAcquire(&slot->s_mutex);
-	*lapsed = slot->s_request.ticket != 0 && !slot->s_answer.claimed &&
-		!slot->s_withdrawn && slot->s_answer.error == ZKL_ERROR_NONE;
-	if (*lapsed)
-	{
-		slot->s_answer.error = ZKL_ERROR_UNCLAIMED;
-		slot->s_lost_until = now_ms + slot->s_request.at_least;
-	}
+	*lapsed = slot->s_answer.error == ZKL_ERROR_UNCLAIMED;
 	left = zkl_slot_is_lost_reservation(slot);
 	slot->s_record.sent = slot->s_record.sent && !left;
 	SpinLockRelease(&slot->s_mutex);

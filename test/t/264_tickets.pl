@@ -92,6 +92,20 @@ is($app->error("SELECT zk_claim_ticket($ticket)"), '55000', 'it is told once');
 like($app->messages, qr/there is no ticket/, 'then nothing is known of it');
 $app->query("SELECT zk_unlock('/l')");
 
+my $late = $app->query("SELECT zk_enqueue('/late', '10 min', '1 s')");
+$test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/late'", 'unclaimed', 'another one is granted');
+my $lapsed = $test->status($one, 'tickets_lapsed');
+my $worker = $test->status($one, 'worker_pid');
+kill 'STOP', $worker;
+wait_for(sub { state_of($late) ne 'granted' }, 'its time is over');
+is(state_of($late), 'lapsed', 'this shows although the worker is stopped');
+is($app->error("SELECT zk_claim_ticket($late)"), '55000', 'it is told at once');
+like($app->messages, qr/ticket $late for distributed lock "\/late" is over\nNobody claimed it in time/, 'with the reason');
+kill 'CONT', $worker;
+$test->look_until($one, 'SELECT tickets_lapsed FROM zk_stat_server', $lapsed + 1, 'the worker counts it');
+is($app->error("SELECT zk_claim_ticket($late)"), '55000', 'it is told once');
+like($app->messages, qr/there is no ticket/, 'also if the worker has seen it later');
+
 # ---- any of several
 
 is($consumer->query("SELECT ticket IS NULL AND path IS NULL AND token IS NULL FROM zk_claim_next('0')"),
@@ -122,7 +136,7 @@ is($app->query('SELECT zk_withdraw(NULL)'), 'f', 'once');
 $app->query('SELECT zk_cancel_reservation(path, token) FROM zk_tickets');
 $test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'nothing is left');
 is($test->look($one, 'SELECT tickets_enqueued, tickets_claimed, tickets_lapsed FROM zk_stat_server'),
-	'9|6|1', 'all are counted');
+	'10|6|2', 'all are counted');
 
 # ---- arguments and limits
 
