@@ -724,9 +724,14 @@ give_out(int slotno)
 	until = zkl_boottime_ms() + slot.s_request.duration;
 	zkl_worker_tell(ZKL_EVENT(RELEASE,.request = (uint32) slotno,
 							  .end.keep_until = until * 1000));
-	if (!zkl_manager_keeps(zkl_core, (uint32) slotno) ||
-		!zkl_worker_slot_claim(slotno, slot.s_request.ticket, until))
+	if (!zkl_manager_keeps(zkl_core, (uint32) slotno))
 		return 0;
+	if (!zkl_worker_slot_claim(slotno, slot.s_request.ticket, until))
+	{
+		/* It has ended since, but the core keeps it for the reservation. */
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+		return 0;
+	}
 	forget_granted(slotno);
 	zkl_status_begin()->tickets_claimed++;
 	zkl_status_end();
@@ -821,6 +826,7 @@ zkl_claims_tick(void)
 		if (token != 0)
 		{
 			claim->given = true;
+			zkl_worker_slot_note_claimed(claim->renewal.task.slotno, token);
 			dlist_delete(&claim->renewal.node);
 			answer_soon(&claim->renewal, token, true);
 		}

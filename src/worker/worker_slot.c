@@ -468,6 +468,16 @@ zkl_worker_slot_claim(int slotno, int64 ticket, int64 until)
 	return done;
 }
 
+void
+zkl_worker_slot_note_claimed(int slotno, int64 token)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_answer.token = token;
+	SpinLockRelease(&slot->s_mutex);
+}
+
 int64
 zkl_worker_slot_unclaim(int slotno, int64 token)
 {

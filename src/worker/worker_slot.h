@@ -30,6 +30,12 @@ extern bool zkl_worker_slot_lose(int slotno, ZklError error);
 extern bool zkl_worker_slot_claim(int slotno, int64 ticket, int64 until);
 
 /*
+ * A question will be answered with that token: from here on, so that it is known if its
+ * session does not wait for that.
+ */
+extern void zkl_worker_slot_note_claimed(int slotno, int64 token);
+
+/*
  * Whoever claimed it never learnt of it: it is to be claimed once more.  The result is
  * until when, in ms; 0: it is no reservation any more.
  */
