@@ -251,9 +251,10 @@ take_claimed(int64 token, ZklClaimed *claimed)
 
 /* number 0: of the next one.  False: it is not to be had, or none was within that time. */
 static bool
-ask_worker(int64 number, dsm_segment *segment, int64 timeout_ms, ZklClaimed *claimed)
+ask_worker(int64 number, const char *name, dsm_segment *segment, int64 timeout_ms,
+		   ZklClaimed *claimed)
 {
-	ZklTarget	none = {"", "", ZKL_DIALECT_CURATOR_RW};
+	ZklTarget	target = {"", name, ZKL_DIALECT_CURATOR_RW};
 	ZklQuestion question = {.kind = ZKL_KIND_CLAIM,.token = number,.awaits = number == 0};
 	int64		answer_ms = Max(zkl_status_answer_timeout_ms(), 2 * ZKL_LONGEST_PROOF_MS);
 	ZklDeadlines at;
@@ -266,7 +267,7 @@ ask_worker(int64 number, dsm_segment *segment, int64 timeout_ms, ZklClaimed *cla
 	question.segment = segment == NULL ? DSM_HANDLE_INVALID : dsm_segment_handle(segment);
 	zkl_wait_begin_answer(&at, timeout_ms, answer_ms, number == 0);
 	at.look = ZKL_NEVER;
-	zkl_wait_for_answer(&none, &question, claim_context, &at, &answer);
+	zkl_wait_for_answer(&target, &question, claim_context, &at, &answer);
 	if (answer.s_state == ZKL_SLOT_FAILED)
 		zkl_refusal_raise_failed("", (ZklError) answer.s_answer.error, 0);
 	return answer.s_state == ZKL_SLOT_GRANTED &&
@@ -277,6 +278,7 @@ bool
 zkl_ticket_claim(int64 number, ZklClaimed *claimed)
 {
 	ZklSlot		slot;
+	const char *path = slot.s_request.path;
 	int			slotno;
 
 	zkl_lifetime_check();
@@ -284,10 +286,11 @@ zkl_ticket_claim(int64 number, ZklClaimed *claimed)
 	if (slot.s_state == ZKL_SLOT_WAITING)
 	{
 		zkl_admission_check_gate(true);
-		(void) zkl_admission_check_slot(slotno, slot.s_request.path);
+		(void) zkl_admission_check_slot(slotno, path);
 		return false;
 	}
-	if (ask_worker(number, NULL, ZKL_FOREVER, claimed))
+	if (ask_worker(number, zkl_text_to_display(path, (int) strlen(path)), NULL, ZKL_FOREVER,
+				   claimed))
 		return true;
 
 	/* It ended meanwhile, somebody was faster, or this server has no lease. */
@@ -330,7 +333,7 @@ zkl_ticket_claim_next(int64 timeout_ms, const char **names, int n, ZklClaimed *c
 	 * by then.
 	 */
 	do
-		done = ask_worker(0, segment, timeout_ms, claimed);
+		done = ask_worker(0, "", segment, timeout_ms, claimed);
 	while (!done && timeout_ms == ZKL_FOREVER);
 	if (segment != NULL)
 		dsm_detach(segment);
