@@ -550,9 +550,18 @@ zkl_acquire_enqueue(const ZklLockRequest *request, int64 duration_ms, bool more,
 		pg_atomic_fetch_add_u64(&zkl_control->ctl_next_owner, 1);
 	taker.request.patience = 0;
 	taker.request.duration = duration_ms;
-	taker.request.ticket = *ticket = (int64) pg_atomic_fetch_add_u64(&zkl_control->ctl_next_ticket, 1);
 	slotno = claim_slot(&taker, request);
+
+	/* They are counted, so none is taken for a request that has no room. */
+	zkl_slots[slotno].s_request.ticket = *ticket =
+		(int64) pg_atomic_fetch_add_u64(&zkl_control->ctl_next_ticket, 1);
 	zkl_backend_slot_submit(slotno, more);
+
+	/*
+	 * This session may rely on its place: it takes nothing that comes behind
+	 * it.
+	 */
+	zkl_backend_slot_end_takes(request->lock.path, request->lock.dialect);
 	return slotno;
 }
 

@@ -147,7 +147,7 @@ have_counted(int slotno, int64 now_ms)
 static bool
 can_be_taken(const ZklSlot *slot, const ZklSlotTaker *taker)
 {
-	return slot->s_state == ZKL_SLOT_CACHED &&
+	return slot->s_state == ZKL_SLOT_CACHED && slot->s_cacheable &&
 		slot->s_request.dialect == taker->request.dialect &&
 		strcmp(slot->s_request.path, taker->request.path) == 0 &&
 		zkl_lease_is_current(slot->s_record.generation);
@@ -185,6 +185,20 @@ zkl_backend_slot_take_cached(int slotno, const ZklSlotTaker *taker,
 	pg_atomic_fetch_add_u64(&zkl_control->ctl_cache_takes, 1);
 	have_counted(slotno, now_us / 1000);
 	return true;
+}
+
+void
+zkl_backend_slot_end_takes(const char *path, ZklDialect dialect)
+{
+	int			slotno = zkl_control_find_slot(path, dialect);
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	if (slotno < 0)
+		return;
+	SpinLockAcquire(&slot->s_mutex);
+	if (slot->s_request.dialect == dialect && strcmp(slot->s_request.path, path) == 0)
+		slot->s_cacheable = false;
+	SpinLockRelease(&slot->s_mutex);
 }
 
 /*

@@ -43,6 +43,12 @@ extern bool zkl_backend_slot_take_cached(int slotno, const ZklSlotTaker *taker,
 										 int64 *token, uint32 *generation);
 
 /*
+ * A lock is not taken so from here on, until the worker has seen who wants it.  Who has it
+ * now keeps it.
+ */
+extern void zkl_backend_slot_end_takes(const char *path, ZklDialect dialect);
+
+/*
  * CLAIMED -> WAITING; sets the slot dirty, and wakes the worker unless it awaits
  * more requests.  "more": another slot follows at once, and the worker is to
  * look at both together.

@@ -37,7 +37,7 @@
  *						 as a grant does; whoever sees first that a ticket
  *						 has lapsed notes that
  *	  s_record			 the worker; the claim clears it
- *	  s_cacheable		 the worker; the claim clears it
+ *	  s_cacheable		 the worker; the claim clears it, and who makes a ticket
  *	  s_dependents			 the backend that looks for all: wait.c
  *	  the others		 both: the comment on each field tells when
  *
