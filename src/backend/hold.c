@@ -554,6 +554,16 @@ zkl_promise_note_abort(void)
 }
 
 void
+zkl_promise_check_client(void)
+{
+	if (MyProcPort == NULL || pq_check_connection())
+		return;
+	ClientConnectionLost = true;
+	InterruptPending = true;
+	CHECK_FOR_INTERRUPTS();
+}
+
+void
 zkl_promise_note_exit(int code)
 {
 	exit_code = code;

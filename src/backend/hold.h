@@ -188,6 +188,9 @@ extern bool zkl_promise_make(int slotno, uint32 generation, int64 token, int64 *
 /* Somebody is about to be told that a reservation is lost: its slot may go. */
 extern void zkl_promise_tell_loss(int slotno, int64 token);
 
+/* Ends the process if its client is gone, before it is given what only it could use. */
+extern void zkl_promise_check_client(void);
+
 /* A transaction aborts; the process ends, with this code.  Both are cheap. */
 extern void zkl_promise_note_abort(void);
 extern void zkl_promise_note_exit(int code);

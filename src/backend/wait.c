@@ -14,6 +14,7 @@
 #include "backend/acquire.h"
 #include "backend/admission.h"
 #include "backend/backend_slot.h"
+#include "backend/hold.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -1028,6 +1029,8 @@ zkl_wait_for_answer(const ZklTarget *target, const ZklQuestion *question,
 	PG_TRY();
 	{
 		zkl_wait_until(zkl_wait_is_answered, slotno, context, target->name, at);
+		if (question->kind == ZKL_KIND_CLAIM)
+			zkl_promise_check_client();
 		zkl_backend_slot_take(slotno, answer);
 	}
 	PG_FINALLY();
