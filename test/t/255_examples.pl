@@ -24,7 +24,7 @@ my $lock = '/examples/mails';
 system('cp', '-r', Document->path('examples'), "$dir/") == 0 or die 'no examples';
 
 # The first function is for those with a driver, the others are for zklock-run.
-my ($rights) = slurp_file("$dir/examples/README.md") =~ /^They need EXECUTE on (.*)/ms;
+my ($rights) = slurp_file("$dir/examples/README.md") =~ /^The others need EXECUTE on (.*)/ms;
 my ($for_driver, @for_run) = $rights =~ /`(zk_\w+)`/g;
 my $for_run = join ', ', @for_run;
 foreach my $node ($one, $two)
