@@ -1020,6 +1020,7 @@ zkl_wait_for_answer(const ZklTarget *target, const ZklQuestion *question,
 	wait_for_own_slot(context, target->name, at);
 	slotno = zkl_under_way_claim(target, question->kind);
 	zkl_slots[slotno].s_dsm = question->segment;
+	zkl_slots[slotno].s_request.asked_us = at->start;
 	zkl_slots[slotno].s_request.about = question->about;
 	zkl_slots[slotno].s_request.awaits = question->awaits;
 	zkl_slots[slotno].s_request.token = question->token;

@@ -123,7 +123,7 @@ static uint32 *left_serial = NULL;	/* of each that the core has done with,
 typedef struct
 {
 	int64		asked_us;		/* when the call of its request began */
-	int64		ticket;
+	int64		within;			/* the order of those who asked then */
 	int			slotno;
 } Turn;
 
@@ -450,6 +450,7 @@ remove_dirty(int n, int nsince)
 
 /*
  * What is no request for a lock comes behind those that are: it may be about one of them.
+ * Those who claim tickets take turns, so they have an order, too.
  */
 static void
 note_turn(Turn *turn, int slotno)
@@ -457,7 +458,7 @@ note_turn(Turn *turn, int slotno)
 	const ZklSlotRequest *request = &zkl_slots[slotno].s_request;
 
 	turn->slotno = slotno;
-	turn->ticket = request->ticket;
+	turn->within = request->kind == ZKL_KIND_LOCK ? request->ticket : request->asked_us;
 	turn->asked_us = zkl_slot_peek(slotno) != ZKL_SLOT_WAITING ? 0 :
 		request->kind == ZKL_KIND_LOCK ? request->asked_us : PG_INT64_MAX;
 }
@@ -470,8 +471,8 @@ compare_turns(const void *a, const void *b)
 
 	if (one->asked_us != other->asked_us)
 		return one->asked_us < other->asked_us ? -1 : 1;
-	if (one->ticket != other->ticket)
-		return one->ticket < other->ticket ? -1 : 1;
+	if (one->within != other->within)
+		return one->within < other->within ? -1 : 1;
 	return one->slotno - other->slotno;
 }
 
