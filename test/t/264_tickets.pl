@@ -87,7 +87,9 @@ $app->send("SELECT zk_lock('/l')");
 cmp_ok($app->value, '>', 0, 'what nobody claims is given back');
 is($app->error("SELECT zk_claim_ticket($ticket)"), '55000', 'and cannot be claimed');
 like($app->messages, qr/ticket $ticket for distributed lock "\/l" is over\nNobody claimed it in time/, 'why');
-like(slurp_file($one->logfile), qr/LOG:  ticket $ticket for distributed lock "\/l" has ended\n.*Nobody claimed it/, 'the log says so');
+ok(wait_for(
+		sub { slurp_file($one->logfile) =~ qr/LOG:  ticket $ticket for distributed lock "\/l" has ended\n.*Nobody claimed it/ },
+		'the log'), 'the log says so');
 is($app->error("SELECT zk_claim_ticket($ticket)"), '55000', 'it is told once');
 like($app->messages, qr/there is no ticket/, 'then nothing is known of it');
 $app->query("SELECT zk_unlock('/l')");
