@@ -373,7 +373,10 @@ zkl_worker_slot_until(int slotno)
 		zkl_slot_error_ends_znode((ZklError) slot->s_answer.error) &&
 		slot->s_promised_until > zkl_boottime_ms())
 		until = slot->s_promised_until;
-	if (zkl_slot_is_lost_reservation(slot))
+
+	/* It may be over by now, but the slot is yet to be looked at. */
+	if (slot->s_state == ZKL_SLOT_RELEASED &&
+		(zkl_slot_is_lost_kept(slot) || slot->s_withdrawn))
 		until = slot->s_lost_until;
 	SpinLockRelease(&slot->s_mutex);
 	return until;
