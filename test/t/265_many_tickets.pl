@@ -94,27 +94,14 @@ sub lock_one
 
 # ---- those who claim
 
-# A ticket that was requested anew has lost its place.
-my $anew_before = 0;
-
-sub check_claim
-{
-	my ($node, $ticket, $path) = @_;
-	my $is = $made{$ticket};
-	my $turn = $node->name . $path;
-
-	$claims{$ticket}++;
-	return $wrong{unknown}++ unless $is && $is->{node} == $node && $is->{path} eq $path;
-	$wrong{order}++
-	  if $ticket < ($turn{$turn} // 0) && !($node == $nodes[1] && $ticket <= $anew_before);
-	$turn{$turn} = $ticket;
-	return;
-}
+# What was claimed, in the order of the answers: that of those who make tickets may come later.
+my @seen;
 
 sub claim_one
 {
 	my ($part) = @_;
 
+	return if $part->{rests};
 	ask($part, "SELECT * FROM zk_claim_next('1 s')", sub {
 			my ($answer) = @_;
 			my ($ticket, $path, $token) = map { @$_ } @{ $answer->{rows} };
@@ -128,7 +115,7 @@ sub claim_one
 			}
 			$part->{claimed}++;
 			$claimed++;
-			check_claim($part->{node}, $ticket, $path);
+			push @seen, [ $part->{node}, $ticket, $path ];
 			take($part, $path, $token);
 			ask($part, "SELECT zk_fence('$path', $token)", sub {
 					$wrong{fenced}++ if $_[0]{error};
@@ -188,7 +175,6 @@ sub all_over
 my @makers = map { start($_, \&make_some) } @nodes;
 my @claimers;
 
-# An answer can be there before its tickets are known here: those who claim begin then.
 sub turn
 {
 	my ($seconds) = @_;
@@ -249,10 +235,16 @@ claimed_at_least(0.2);
 ok($net->reset('server1-zk'), 'a connection breaks');
 claimed_at_least(0.4);
 my $worker = $test->status($nodes[1], 'worker_pid');
+$claimers[1]{rests} = 1;
+run_until('some are granted', sub {
+		$test->look($nodes[1], "SELECT count(*) > 20 FROM zk_tickets WHERE state = 'granted'") eq 't';
+});
 run_until('no ticket is under way', sub { $makers[1]{idle} || $asked{ $nodes[1]->name } >= $each });
 kill 'TERM', $worker;
-($anew_before) = sort { $b <=> $a } grep { $made{$_}{node} == $nodes[1] } keys %made;
+my ($anew_before) = sort { $b <=> $a } grep { $made{$_}{node} == $nodes[1] } keys %made;
 run_until('another worker', sub { $test->look($nodes[1], "SELECT worker_pid <> $worker FROM zk_status") eq 't' });
+$claimers[1]{rests} = 0;
+claim_one($claimers[1]) unless $claimers[1]{session}{busy};
 claimed_at_least(0.7);
 kill 'KILL', $test->status($nodes[2], 'session_pid');
 run_until('all tickets', sub { !grep { $_->{session}{busy} } @claimers });
@@ -263,6 +255,20 @@ note sprintf '%d tickets claimed, %d locks taken in %.1f s; nothing to claim %d 
 note 'errors: ', join ', ', map { "$_: $errors{$_}" } sort keys %errors;
 
 # ---- what became of them
+
+# A ticket that was requested anew has lost its place.
+foreach my $seen (@seen)
+{
+	my ($node, $ticket, $path) = @$seen;
+	my $is = $made{$ticket};
+	my $turn = $node->name . $path;
+
+	$claims{$ticket}++;
+	$wrong{unknown}++ unless $is && $is->{node} == $node && $is->{path} eq $path;
+	$wrong{order}++
+	  if $ticket < ($turn{$turn} // 0) && !($node == $nodes[1] && $ticket <= $anew_before);
+	$turn{$turn} = $ticket;
+}
 
 is($wrong{$_}, 0, $_) foreach sort keys %wrong;
 is(scalar keys %made, 3 * $each, 'all tickets were made');
@@ -283,7 +289,13 @@ foreach my $ticket (@unclaimed)
 	}
 	else { $wrong_told .= "$sqlstate " . $session->messages . "\n"; }
 }
+cmp_ok($told, '>', 0, 'some were granted when the worker ended');
 is($told, scalar @unclaimed, "$told others are told to be lost") or diag $wrong_told;
+
+# So is a reservation that was lost before it was cancelled.
+my ($reserved) = $test->look($nodes[1], "SELECT ticket FROM zk_tickets WHERE state = 'lost'");
+is($claimers[1]{session}->error("SELECT zk_claim_ticket($reserved)"), '55000', 'so is a reservation')
+  if $reserved ne '';
 is($test->look($_, 'SELECT count(*) FROM zk_tickets'), 0, $_->name . ': no ticket is left') foreach @nodes;
 cmp_ok($locked, '>', 0, 'sessions had the locks in between');
 
