@@ -11,10 +11,9 @@
  *	  NEW_NAMES		the name of a publication is never used again
  *	  END			a wait that is given up takes its publication with it
  *
- * -DNO_AGAIN lets each wait be searched for once only: three sessions can then stay in a
- * deadlock, which takes too long to find for run.sh.  With -DNO_ORDER any wait on a
- * cycle may end, not only the one that was published last.  Spin finds no violation then:
- * this rule only says which wait it is.
+ * With -DNO_ORDER any wait on a cycle may end, not only the one that was published last.
+ * Spin finds no violation of two sessions then: this rule only says which wait it is.
+ * -DNO_AGAIN lets each wait be searched for once only.
  *
  * Each session, on a server of its own, takes one exclusive lock, then a second one,
  * and may give up this wait.  All of ZooKeeper's writes are in one order, and a search

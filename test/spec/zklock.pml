@@ -10,7 +10,8 @@
  * Left to the simulation: the margins of lemma 3 (T/500, 7T/24: a ping is answered as soon
  * as the member has heard of the session) and shortened timeouts; numbers near 2^31,
  * number 0 and continuity, and taint (lemma 1: here a server always lists); lost writes
- * (lemma 2); shared locks, semaphores, at_most, at_least; workers that end.
+ * (lemma 2); shared locks, semaphores, at_most, at_least; workers that end; a grant ahead of
+ * the watch on its znode.
  *
  * One lock, always exclusive.  Servers have backends; backend b has the slot b, and
  * the request in slot b has one znode.  Time is counted in whole units; T is the
