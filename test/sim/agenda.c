@@ -117,6 +117,12 @@ agenda_due(void)
 	return best == NEVER >> PLACE_BITS ? NEVER : best;
 }
 
+int
+agenda_place(void)
+{
+	return next;
+}
+
 /* ---- acting ---- */
 
 static void

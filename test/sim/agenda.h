@@ -51,6 +51,7 @@ extern void agenda_begin(void);
 
 /* When the next one acts, NEVER if nobody will; then, lets it act. */
 extern Time agenda_due(void);
+extern int	agenda_place(void); /* of that one */
 extern void agenda_step(void);
 
 #endif							/* SIM_AGENDA_H */

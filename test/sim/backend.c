@@ -298,33 +298,59 @@ has_lost(const Backend *b, int lock)
 	return false;
 }
 
-static void
-request(Backend *b, int lock, ZklLockMode mode)
+/* A slot for a new request; NULL: there is none, or it may not have one. */
+static Slot *
+begin_request(Backend *b, int lock, ZklLockMode mode)
 {
 	Host	   *h = backend_host(b);
 	int			slot;
 	Slot	   *s;
 
 	b->at = base.now + some_delay(backends.think);
-	if (has_lost(b, lock))
-		return;
-	slot = slot_claim(h);
-	if (slot < 0)
-		return;
+	if (has_lost(b, lock) || (slot = slot_claim(h)) < 0)
+		return NULL;
 	s = &h->slots[slot];
 	s->lock = lock;
 	s->mode = mode;
 	s->owner = b->owner;
 	s->backend = b->id;
 	s->sibling = find_sibling(b, s->lock);
+	return s;
+}
+
+/* A wait that gets long is published, where deadlocks are looked for. */
+static void
+set_patience(Backend *b, Slot *s)
+{
+	if (!cycles.on || s->is_try || s->lock == hosts.semaphore)
+		return;
+	s->patience = backend_host(b)->undetected ? 0 : cycles.patience;
+	b->look_at = base.now + cycles.patience;
+}
+
+static void
+submit(Backend *b, Slot *s)
+{
+	Host	   *h = backend_host(b);
+
+	s->plain = !s->guard && s->at_most == 0 && s->at_least == 0 &&
+		s->lock != hosts.semaphore;
+	b->waiting = (int) (s - h->slots);
+	plan_look(b);
+	slot_submit(h, b->waiting);
+}
+
+static void
+request(Backend *b, int lock, ZklLockMode mode)
+{
+	Slot	   *s = begin_request(b, lock, mode);
+
+	if (s == NULL)
+		return;
 	s->is_try = below(100) < backends.tries;
 	s->timed_out = s->is_try && once_in(2);
 	s->together = s->lock != hosts.semaphore && once_in(4);
-	if (cycles.on && !s->is_try && s->lock != hosts.semaphore)
-	{
-		s->patience = h->undetected ? 0 : cycles.patience;
-		b->look_at = base.now + cycles.patience;
-	}
+	set_patience(b, s);
 	b->try_until = s->is_try ? base.now + some_delay(backends.patience) :
 		NEVER;
 	b->give_up_at = below(100) < backends.cancels ?
@@ -332,11 +358,7 @@ request(Backend *b, int lock, ZklLockMode mode)
 		(s->timed_out ? base.now : b->try_until) + some_delay(3 * ens.timeout / 2);
 	bound(s);
 	s->guard = once_in(12);
-	s->plain = !s->guard && s->at_most == 0 && s->at_least == 0 &&
-		s->lock != hosts.semaphore;
-	b->waiting = slot;
-	plan_look(b);
-	slot_submit(h, slot);
+	submit(b, s);
 }
 
 /* Nobody waits for it: its owner is no backend's. */
@@ -471,6 +493,28 @@ backend_ask(Backend *b)
 		request(b, lock, mode);
 }
 
+void
+backend_want(Backend *b, const Want *want)
+{
+	ZklLockMode mode = lock_mode(want->lock, want->shared);
+	bool		plain = mode == ZKL_EXCLUSIVE && want->at_most == 0 && want->at_least == 0;
+	Slot	   *s;
+
+	if ((plain && take_cached(b, want->lock)) ||
+		(s = begin_request(b, want->lock, mode)) == NULL)
+		return;
+	s->is_try = want->try_for >= 0;
+	s->timed_out = want->try_for == 0;
+	s->together = want->together;
+	s->guard = want->guard;
+	s->at_most = want->at_most;
+	s->at_least = want->at_least;
+	b->try_until = want->try_for > 0 ? base.now + want->try_for : NEVER;
+	b->give_up_at = want->give_up > 0 ? base.now + want->give_up : NEVER;
+	set_patience(b, s);
+	submit(b, s);
+}
+
 /* The counter of the directory was at its end: that must pass. */
 static void
 ask_again(Backend *b)
@@ -578,6 +622,8 @@ backend_step(Backend *b)
 		transaction_end(b);
 	else if (b->checking)
 		transaction_commit(b);
+	else if (backends.script != NULL && !base.calm)
+		backends.script(b);
 	else if (b->nholds > 0)
 		transaction_go_on(b);
 	else if (b->wanted >= 0)

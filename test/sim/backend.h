@@ -43,8 +43,22 @@ typedef struct Backend
 	int			nholds;
 } Backend;
 
+/* What a session asks for, if not by chance; times in us */
+typedef struct Want
+{
+	int			lock;
+	bool		shared;
+	bool		together;
+	bool		guard;
+	Time		try_for;		/* -1: it waits for as long as it takes */
+	Time		give_up;		/* after so long; 0: it does not */
+	int64_t		at_most;		/* in ms; 0: no bound */
+	int64_t		at_least;
+} Want;
+
 typedef struct Backends
 {
+	void		(*script) (Backend *b); /* what they do next, if not by chance */
 	int			per_host;
 	Backend		backend[MAX_HOSTS][MAX_BACKENDS];
 	Time		think;			/* usual times */
@@ -86,9 +100,12 @@ extern void backend_end_holds(Backend *b);
 /* Whether it may ask for another lock; asks for one. */
 extern bool backend_may_ask(const Backend *b);
 extern void backend_ask(Backend *b);
+extern void backend_want(Backend *b, const Want *want);
 
 /* A holder goes on; is past its look at its slots; has committed. */
 extern void transaction_go_on(Backend *b);
+extern void transaction_check(Backend *b);
+extern void transaction_give_back(Backend *b, int i);
 extern void transaction_commit(Backend *b);
 extern void transaction_end(Backend *b);
 

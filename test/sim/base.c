@@ -1,6 +1,6 @@
 /*
  * base.c
- *	  Chance, memory and trace of the simulation.
+ *	  Chance and trace of the simulation.
  *
  * Owns the one Base.  Must not know what is simulated.
  */
@@ -13,24 +13,18 @@
 #include "base.h"
 #include "core/assert.h"
 
-#define CHUNK_SIZE	(256 * 1024)
-
-struct Chunk
-{
-	Chunk	   *next;
-	size_t		used;
-	size_t		size;
-	char		bytes[];
-};
-
 Base		base;
 
 Time
 some_delay(Time usual)
 {
-	Time		delay = usual / 2 + below(usual + 1);
-	int64_t		dice = below(64);
+	Time		delay;
+	int64_t		dice;
 
+	if (base.natural)
+		return usual < MS ? 0 : usual;
+	delay = usual / 2 + below(usual + 1);
+	dice = below(64);
 	if (dice == 0 && !base.calm)
 		delay *= 100;
 	else if (dice < 4 && !base.calm)
@@ -38,63 +32,14 @@ some_delay(Time usual)
 	return delay < base.longest ? delay : base.longest;
 }
 
-static Chunk *
-make_chunk(size_t size)
-{
-	Chunk	   *chunk = base.spare;
-
-	if (chunk != NULL && chunk->size >= size)
-		base.spare = chunk->next;
-	else
-	{
-		size = size > CHUNK_SIZE ? size : CHUNK_SIZE;
-		chunk = malloc(sizeof(Chunk) + size);
-		if (chunk == NULL)
-			abort();
-		chunk->size = size;
-	}
-	chunk->used = 0;
-	chunk->next = base.chunks;
-	base.chunks = chunk;
-	return chunk;
-}
-
-void *
-take(size_t size)
-{
-	Chunk	   *chunk = base.chunks;
-	void	   *memory;
-
-	size = (size + 15) & ~(size_t) 15;
-	if (chunk == NULL || chunk->size - chunk->used < size)
-		chunk = make_chunk(size);
-	memory = chunk->bytes + chunk->used;
-	chunk->used += size;
-	return memset(memory, 0, size);
-}
-
-void
-put_back(const void *memory)
-{
-	(void) memory;
-}
-
 void
 base_begin(const Input *input)
 {
-	Chunk	   *spare = base.spare;
-	Chunk	   *chunk;
 	TraceUse	trace_use = base.trace;
 	bool		validate = base.validate;
 
-	while ((chunk = base.chunks) != NULL)
-	{
-		base.chunks = chunk->next;
-		chunk->next = spare;
-		spare = chunk;
-	}
+	memory_begin();
 	memset(&base, 0, sizeof(base));
-	base.spare = spare;
 	base.trace = trace_use;
 	base.validate = validate;
 	base.seed = base.random = base.hash = input->seed;
@@ -148,14 +93,17 @@ profile_name(Profile profile)
 
 #define LINE_SIZE	1100
 
-static char last_lines[TRACE_KEPT][LINE_SIZE];
+static char (*last_lines)[LINE_SIZE];	/* NULL: there was none yet */
 
 /* A place for the next line, which begins with the time; its length so far */
 static char *
 begin_line(size_t *length)
 {
-	char	   *line = last_lines[base.lines++ % TRACE_KEPT];
+	char	   *line;
 
+	if (last_lines == NULL && (last_lines = malloc(TRACE_KEPT * LINE_SIZE)) == NULL)
+		abort();
+	line = last_lines[base.lines++ % TRACE_KEPT];
 	*length = (size_t) snprintf(line, LINE_SIZE, "%13.6f  ",
 								(double) base.now / SECOND);
 	return line;

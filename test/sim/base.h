@@ -58,8 +58,6 @@ typedef enum TraceUse
 	TRACE_PRINT					/* all lines are printed as they come */
 } TraceUse;
 
-typedef struct Chunk Chunk;
-
 typedef struct Base
 {
 	uint64_t	seed;
@@ -71,6 +69,7 @@ typedef struct Base
 	bool		calm;			/* the chaos is over */
 	Time		calm_since;		/* far away: not yet */
 	Time		longest;		/* delay by chance */
+	bool		natural;		/* nothing happens by chance: ../worlds/ */
 
 	/* trace */
 	TraceUse	trace;
@@ -82,9 +81,6 @@ typedef struct Base
 	const char *rule;
 	char		what[400];
 	jmp_buf		stop;
-
-	Chunk	   *chunks;
-	Chunk	   *spare;
 } Base;
 
 extern Base base;
@@ -107,21 +103,23 @@ random64(void)
 static inline int64_t
 below(int64_t n)
 {
-	return (int64_t) (random64() % (uint64_t) n);
+	return base.natural ? 0 : (int64_t) (random64() % (uint64_t) n);
 }
 
 /* True once in n */
 static inline bool
 once_in(int64_t n)
 {
-	return below(n) == 0;
+	return base.natural ? n == 1 : below(n) == 0;
 }
 
 /* Around "usual", seldom ten or a hundred times as long */
 extern Time some_delay(Time usual);
 
-/* Memory that was taken until now is no more. */
 extern void base_begin(const Input *input);
+
+/* memory.c: what was taken until now is no more. */
+extern void memory_begin(void);
 
 /* ---- profiles ---- */
 

@@ -59,13 +59,25 @@ weight_of(void (*happen) (void))
 	return &chaos.weights[i];
 }
 
+void
+chaos_none(void)
+{
+	int			i;
+
+	memset(&chaos, 0, sizeof(chaos));
+	chaos.at = chaos.end = chaos.kill_at = NEVER;
+	for (i = 0; i < MAX_SERVERS; i++)
+		chaos.heal_at[i] = NEVER;
+	vandals_begin();
+}
+
 static void
 draw_faults(void)
 {
 	bool		as_wide = base.profile == PROFILE_WIDE || base.profile == PROFILE_HOT;
 	int			i;
 
-	memset(&chaos, 0, sizeof(chaos));
+	chaos_none();
 	chaos.every = ens.timeout / DRAW(2, 5, 20);
 	chaos.end = base.now + ens.timeout *
 		(as_wide ? DRAW(3, 6, 10) : DRAW(2, 4, 7));
@@ -96,10 +108,6 @@ draw_faults(void)
 		*weight_of(do_set_heartbeat) = 0;
 	for (i = 0; i < NFAULTS; i++)
 		chaos.sum += chaos.weights[i];
-	for (i = 0; i < MAX_SERVERS; i++)
-		chaos.heal_at[i] = NEVER;
-	chaos.kill_at = NEVER;
-	vandals_begin();
 }
 
 void

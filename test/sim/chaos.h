@@ -10,6 +10,9 @@
 /* Draws the sizes and the faults of this seed, and starts everybody. */
 extern void chaos_begin(void);
 
+/* No faults by chance; those that are asked for happen. */
+extern void chaos_none(void);
+
 /* faults.c: cuts a host off, with the follower that it is connected to. */
 extern void chaos_cut_rack(Host *h);
 

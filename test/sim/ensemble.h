@@ -261,6 +261,7 @@ extern void late_keep(const Conn *c, Request *requests, Time *at);
  */
 extern void late_forget(int64_t session);
 extern Time late_due(void);
+extern Time *late_first(void);	/* of those that are due; NULL: none is */
 extern void late_step(void);
 
 /* The server closes all its connections, or one client is told it is cut. */

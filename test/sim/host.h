@@ -15,7 +15,9 @@
 #include "ensemble.h"
 
 #define MAX_HOSTS		3
+#ifndef MAX_SLOTS
 #define MAX_SLOTS		14
+#endif
 #define MAX_LOCKS		3
 #define SIM_ROOT		"/zklock"
 

@@ -65,6 +65,16 @@ late_due(void)
 	return ens.leader < 0 ? NEVER : due;
 }
 
+Time *
+late_first(void)
+{
+	Late	   *late = ens.late_writes;
+
+	while (late != NULL && late->at > base.now)
+		late = late->next;
+	return late != NULL ? &late->at : NULL;
+}
+
 void
 late_step(void)
 {

@@ -14,7 +14,9 @@
 #include "sight.h"
 
 /* The largest tokens granted, for each of the last holders */
+#ifndef MAX_HOLDERS
 #define MAX_HOLDERS 128
+#endif
 
 typedef struct Tokens
 {

@@ -12,7 +12,9 @@
 #include "oracle.h"
 #include "sight.h"
 
+#ifndef MAX_PROMISES
 #define MAX_PROMISES	256
+#endif
 
 typedef struct Promise
 {

@@ -12,7 +12,9 @@
 #include "oracle.h"
 #include "sight.h"
 
+#ifndef REMEMBERED
 #define REMEMBERED	1024		/* as many as are granted while one gets old */
+#endif
 
 static struct
 {

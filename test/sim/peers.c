@@ -126,17 +126,42 @@ peers_due(void)
 	return due;
 }
 
-void
-peers_step(void)
+Time *
+peers_first(void)
+{
+	Datagram   *d = peers.under_way;
+
+	while (d != NULL && d->at > base.now)
+		d = d->next;
+	return d != NULL ? &d->at : NULL;
+}
+
+/* Takes the one that is due off the way. */
+static Datagram *
+take_due(void)
 {
 	Datagram  **where = &peers.under_way;
 	Datagram   *d;
-	int			i;
 
 	while ((*where)->at > base.now)
 		where = &(*where)->next;
 	d = *where;
 	*where = d->next;
+	return d;
+}
+
+void
+peers_lose(void)
+{
+	(void) take_due();
+}
+
+void
+peers_step(void)
+{
+	Datagram   *d = take_due();
+	int			i;
+
 	for (i = 0; i < hosts.n; i++)
 	{
 		Host	   *h = &hosts.host[i];

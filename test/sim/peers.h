@@ -16,7 +16,9 @@ extern void peers_begin(void);
 extern void peers_send(const Host *h, const ZklAction *action);
 
 extern Time peers_due(void);
+extern Time *peers_first(void); /* of the message that is due; NULL: none is */
 extern void peers_step(void);
+extern void peers_lose(void);	/* that message */
 
 /* The worker tells its core whether there are peers, and takes what has come. */
 extern void peers_take(Host *h);

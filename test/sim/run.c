@@ -31,8 +31,8 @@ ran_on(int number)
 	broken("liveness", "a step does not end");
 }
 
-static void
-limit_time(void)
+void
+run_limit_time(void)
 {
 	const struct itimerval limit = {.it_value.tv_sec = MOST_SECONDS};
 	const struct sigaction action = {.sa_handler = ran_on,.sa_flags = SA_NODEFER};
@@ -41,7 +41,7 @@ limit_time(void)
 	setitimer(ITIMER_VIRTUAL, &limit, NULL);
 }
 
-static void
+void
 run_until(Time end, bool (*enough) (void))
 {
 	uint64_t	steps = 0;
@@ -100,11 +100,25 @@ check_rest(void)
 	broken("liveness", "a client is not through");
 }
 
+void
+run_calm(void)
+{
+	chaos_calm();
+	run_until(base.now + LONGEST_CALM * ens.timeout, at_rest);
+	check_rest();
+
+	/* A worker that has taken over begins a session late. */
+	run_until(base.now + 3 * ens.longest + 4 * ens.tick + 2 * ens.late, NULL);
+	check_rest();
+	oracle_quiet();
+	end_hosts();
+}
+
 bool
 run_input(const Input *input)
 {
 	last = *input;
-	limit_time();
+	run_limit_time();
 	base_begin(input);
 	if (base.validate)
 		spec_begin();
@@ -116,15 +130,7 @@ run_input(const Input *input)
 	chaos_begin();
 	run_until(chaos_end(), NULL);
 	base.now = chaos_end();
-	chaos_calm();
-	run_until(base.now + LONGEST_CALM * ens.timeout, at_rest);
-	check_rest();
-
-	/* A worker that has taken over begins a session late. */
-	run_until(base.now + 3 * ens.longest + 4 * ens.tick + 2 * ens.late, NULL);
-	check_rest();
-	oracle_quiet();
-	end_hosts();
+	run_calm();
 	return true;
 }
 
@@ -144,8 +150,8 @@ show_item(void *context, const ZklDumpItem *item)
 }
 
 /* Who is where at the end, and what the core of each host believes */
-static void
-show_state(void)
+void
+run_show_state(void)
 {
 	Path	   *path;
 	int			i,
@@ -204,7 +210,7 @@ run_show_failure(void)
 		printf("the last of %" PRIu64 " lines:\n", base.lines);
 		trace_print_last();
 	}
-	show_state();
+	run_show_state();
 	run_show_rule();
 }
 

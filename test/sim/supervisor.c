@@ -162,7 +162,7 @@ supervisor_begin(Host *h)
 	h->attempt_at = NEVER;
 	h->start_at = 0;
 	h->pause_next = 0;
-	h->next_server = (int) below(ens.nservers);
+	h->next_server = base.natural ? h->id : (int) below(ens.nservers);
 	h->outstanding = 0;
 	h->reconnect_wanted = h->give_up_wanted = false;
 	h->closing_until = 0;

@@ -28,8 +28,8 @@ set_quiet(Backend *b, bool quiet)
 }
 
 /* The first half of the commit check; a while may pass before the second. */
-static void
-check_slots(Backend *b)
+void
+transaction_check(Backend *b)
 {
 	int			i;
 
@@ -133,8 +133,8 @@ find_downgrade(const Backend *b)
 	return -1;
 }
 
-static void
-give_back(Backend *b, int i)
+void
+transaction_give_back(Backend *b, int i)
 {
 	slot_release(backend_host(b), b->holds[i].slot);
 	b->holds[i] = b->holds[--b->nholds];
@@ -180,7 +180,7 @@ transaction_go_on(Backend *b)
 	else if (downgrade >= 0 && b->to_downgrade)
 	{
 		b->to_downgrade = false;
-		give_back(b, downgrade);
+		transaction_give_back(b, downgrade);
 	}
 	else if (downgrade >= 0 && once_in(3))
 	{
@@ -196,9 +196,9 @@ transaction_go_on(Backend *b)
 			 below(100) < backends.nested)
 		backend_ask(b);
 	else if (b->nholds > 1 && once_in(3))
-		give_back(b, i);
+		transaction_give_back(b, i);
 	else if (once_in(4))
 		backend_end_holds(b);	/* rolled back */
 	else
-		check_slots(b);
+		transaction_check(b);
 }
