@@ -467,7 +467,7 @@ take_cached(Backend *b, int lock)
 	slot_take(h, slot, b->owner, b->id);
 	b->taking = slot;
 	b->taking_generation = h->slots[slot].record.generation;
-	if (base.calm || !once_in(4))
+	if (base.calm || (!base.natural && !once_in(4)))
 		finish_take(b);
 	else
 	{

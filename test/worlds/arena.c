@@ -285,17 +285,35 @@ scan_words(const char *from, const char *to)
 	walk->hash[3] = d;
 }
 
+/* The first that is left out there or behind that */
+static size_t
+first_behind(const char *from)
+{
+	size_t		low = 0;
+	size_t		high = walk->nleft_out;
+
+	while (low < high)
+	{
+		size_t		middle = (low + high) / 2;
+
+		if (walk->left_out[middle].from < from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static void
 scan(const char *from, const char *to)
 {
 	size_t		i;
 
-	for (i = 0; i < walk->nleft_out && walk->left_out[i].from < to; i++)
-		if (walk->left_out[i].from >= from)
-		{
-			scan_words(from, walk->left_out[i].from);
-			from = walk->left_out[i].to;
-		}
+	for (i = first_behind(from); i < walk->nleft_out && walk->left_out[i].from < to; i++)
+	{
+		scan_words(from, walk->left_out[i].from);
+		from = walk->left_out[i].to;
+	}
 	scan_words(from, to);
 }
 

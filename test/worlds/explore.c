@@ -18,6 +18,7 @@
 #include "explore.h"
 
 #define TWINS_ONE_IN	1000
+#define MOST_AT_ONCE	10000	/* events without time going on */
 #define LASTS			(4 * ens.timeout)	/* a world at most, until its end */
 
 typedef struct Search
@@ -30,6 +31,8 @@ typedef struct Search
 	Image	   *before_twins;
 	Route		route;			/* of the present schedule */
 	Time		end;
+	Time		at;				/* of the last event */
+	int			at_once;		/* events then */
 } Search;
 
 static Search *search;			/* from malloc */
@@ -68,6 +71,10 @@ static void
 step(const Event *e)
 {
 	search->result->events++;
+	search->at_once = search->at == base.now ? search->at_once + 1 : 0;
+	search->at = base.now;
+	if (search->at_once == MOST_AT_ONCE)
+		broken("liveness", "it never comes to rest");
 	agenda_step();
 	if (e->kind == EVENT_WORKER && e->host->up && e->host->worker.m != NULL)
 		oracle_invariants(e->host);

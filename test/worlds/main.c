@@ -4,7 +4,7 @@
  *
  *	  worlds [-w world] [-l levels] [-d delays -f mishaps] [-j jobs] [-s seconds]
  *			 [-n] [-a] [-m mutant]
- *	  worlds -M [-l levels] ...		(built with ../sim/mutant_list.h)
+ *	  worlds -M [-m mutant] [-l levels] ...	(built with ../sim/mutant_list.h)
  *	  worlds -w world -r route [-m mutant]
  *
  * Levels are pairs of bounds, in the order below: all up to that one, or one that is given.
@@ -31,7 +31,7 @@ typedef struct Level
 
 /* Each finds what those before it did not look at; the cheaper ones first. */
 static const Level levels[] = {
-	{0, 0}, {1, 0}, {0, 1}, {2, 0}, {1, 1}, {3, 0}, {2, 1}, {0, 2}, {4, 0}, {1, 2}, {3, 1}
+	{0, 0}, {1, 0}, {0, 1}, {2, 0}, {1, 1}, {3, 0}, {0, 2}, {2, 1}, {4, 0}, {1, 2}, {3, 1}
 };
 
 #define LEVELS	((int) (sizeof(levels) / sizeof(levels[0])))
@@ -205,17 +205,27 @@ try_mutant(const Options *o, int mutant)
 	printf("| %s | none | | | |\n", mutant_names[mutant]);
 }
 
+/* Each in a process of its own, which the bug may leave in any state */
 static bool
 try_mutants(const Options *o, int job)
 {
+	int			chosen = zkl_mutant;	/* 0: all of them */
 	int			i;
 
-	for (i = 1; i < ZKL_MUTANT_COUNT; i++)
-		if (i % o->jobs == job)
+	for (i = 1 + job; i < ZKL_MUTANT_COUNT; i += o->jobs)
+	{
+		if (chosen != 0 && chosen != i)
+			continue;
+		if (fork() == 0)
 		{
 			try_mutant(o, i);
 			fflush(stdout);
+			_exit(0);
 		}
+		if (!wait_for_children(1))
+			printf("| %s | crash | | | |\n", mutant_names[i]);
+		fflush(stdout);
+	}
 	return true;
 }
 

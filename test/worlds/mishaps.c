@@ -138,6 +138,37 @@ lose_writes(size_t n)
 	operators_look_again();
 }
 
+/* Of somebody at the ensemble with other tools */
+static void
+meddle(Mishap mishap)
+{
+	if (mishap == MISHAP_BREAK)
+		do_break_lock();
+	else if (mishap == MISHAP_DELETE)
+		do_delete_own();
+	else if (mishap == MISHAP_ASK)
+		do_set_own();
+	else if (mishap == MISHAP_STRANGER)
+		do_stranger();
+	else
+		do_reap();
+}
+
+/* All requests, until then */
+static void
+refuse(Mishap mishap, Host *h)
+{
+	if (mishap == MISHAP_REFUSE)
+	{
+		ens.refuses_until = base.now + 100 * MS;
+		ens.refuses_one_in = 1;
+		return;
+	}
+	h->client_refuses_until = base.now + 100 * MS;
+	h->client_refuses_one_in = 1;
+	h->client_sends_multis = false;
+}
+
 /* ---- all of them ---- */
 
 bool
@@ -157,6 +188,8 @@ mishap_can_happen(Mishap mishap, const Event *e)
 		case MISHAP_STALL:
 		case MISHAP_STALL_LONG:
 			return at_work || e->kind == EVENT_BACKEND;
+		case MISHAP_EXPIRE:
+			return at_work && e->host->conn != NULL;
 		case MISHAP_KILL_WORKER:
 		case MISHAP_END_WORKER:
 		case MISHAP_CRASH:
@@ -173,8 +206,16 @@ mishap_can_happen(Mishap mishap, const Event *e)
 		case MISHAP_LOSE_WRITE:
 		case MISHAP_LOSE_WRITES:
 			return of_ensemble && all_are_in();
+		case MISHAP_WIPE:
+			return of_ensemble && all_are_in();
+		case MISHAP_REFUSE:
+			return (e->kind == EVENT_COMMIT || e->kind == EVENT_ARRIVE) && base.now >= ens.refuses_until;
+		case MISHAP_NOT_SENT:
+			return at_work && base.now >= e->host->client_refuses_until;
 		case MISHAP_BREAK:
 		case MISHAP_DELETE:
+		case MISHAP_ASK:
+		case MISHAP_STRANGER:
 		case MISHAP_REAP:
 			return (of_ensemble || e->kind == EVENT_WORKER) && ens.leader >= 0;
 		case MISHAP_LOSE_MESSAGE:
@@ -195,6 +236,11 @@ mishap_happen(Mishap mishap, const Event *e)
 		e->conn->frozen_until = base.now + ens.timeout + 2 * ens.tick;
 	else if (mishap <= MISHAP_STALL_LONG)
 		stall(mishap, e);
+	else if (mishap == MISHAP_EXPIRE)
+	{
+		session_process_kill(e->host);
+		stall(mishap, e);
+	}
 	else if (mishap <= MISHAP_STOP)
 		change_server(mishap, e->host);
 	else if (mishap == MISHAP_KILL_SESSION)
@@ -208,12 +254,12 @@ mishap_happen(Mishap mishap, const Event *e)
 	}
 	else if (mishap <= MISHAP_LOSE_WRITES)
 		lose_writes(mishap == MISHAP_LOSE_WRITE ? 1 : 3);
-	else if (mishap == MISHAP_BREAK)
-		do_break_lock();
-	else if (mishap == MISHAP_DELETE)
-		do_delete_own();
-	else if (mishap == MISHAP_REAP)
-		do_reap();
+	else if (mishap == MISHAP_WIPE)
+		do_wipe();
+	else if (mishap <= MISHAP_NOT_SENT)
+		refuse(mishap, e->host);
+	else if (mishap <= MISHAP_REAP)
+		meddle(mishap);
 	else if (mishap == MISHAP_LOSE_MESSAGE)
 		peers_lose();
 }

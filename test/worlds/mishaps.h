@@ -13,8 +13,9 @@
 	X(UNANSWERED, "its connection breaks, and what is on its way is done without an answer") \
 	X(DONE_LATE, "its connection breaks, and what is on its way is done a second later") \
 	X(STALL, "it stands still until its lease is over") \
-	X(STALL_LONG, "it stands still until its session is over") \
+	X(STALL_LONG, "it stands still for longer than a session lasts without a word") \
 	X(SILENCE, "its connection is silent until its session is over") \
+	X(EXPIRE, "its connection breaks, and it stands still until its session is over") \
 	X(KILL_WORKER, "its worker is killed") \
 	X(END_WORKER, "its worker is terminated") \
 	X(CRASH, "the server crashes") \
@@ -25,8 +26,13 @@
 	X(CUT, "a follower is cut off for as long as a session lasts, and does not know") \
 	X(LOSE_WRITE, "ZooKeeper loses its latest transaction") \
 	X(LOSE_WRITES, "ZooKeeper loses its latest three transactions") \
+	X(WIPE, "the ensemble is set up anew, without its data") \
+	X(REFUSE, "ZooKeeper answers with errors for a tenth of a second") \
+	X(NOT_SENT, "its ZooKeeper client does not send for a tenth of a second") \
 	X(BREAK, "an operator breaks the first lock") \
 	X(DELETE, "somebody deletes a znode of ours") \
+	X(ASK, "somebody asks the first holder or waiter to give the lock up") \
+	X(STRANGER, "somebody makes a znode that is no contender") \
 	X(REAP, "ZooKeeper deletes an empty directory") \
 	X(LOSE_MESSAGE, "a message between servers is lost")
 
@@ -40,7 +46,7 @@ typedef enum Mishap
 
 #define MAY(name) (UINT64_C(1) << MISHAP_##name)
 #define BREAKS	(MAY(LOSE) | MAY(UNANSWERED) | MAY(DONE_LATE))
-#define STALLS	(MAY(STALL) | MAY(STALL_LONG) | MAY(SILENCE))
+#define STALLS	(MAY(STALL) | MAY(STALL_LONG) | MAY(SILENCE) | MAY(EXPIRE))
 
 /* Whether it can happen just before this event, and what comes of it differs from that
  * before another one.

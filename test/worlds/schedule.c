@@ -258,35 +258,6 @@ schedule_wipe(void)
 			memset(&ens.conns[i], 0, sizeof(Conn));
 }
 
-/* Of a large table, only what is used */
-static void
-leave_out_heat(ZklManager *m)
-{
-	const char *from = (const char *) m->heat;
-	size_t		used[MAX_LOCKS];
-	int			i,
-				j;
-
-	for (i = 0; i < hosts.nlocks; i++)
-	{
-		const char *path = lock_path(i)->text;
-		size_t		heat = zkl_table_hash(path, strlen(path)) & (ZKL_HEATS - 1);
-
-		for (j = i; j > 0 && used[j - 1] > heat; j--)
-			used[j] = used[j - 1];
-		used[j] = heat;
-	}
-	for (i = 0; i < hosts.nlocks; i++)
-	{
-		const char *to = (const char *) &m->heat[used[i]];
-
-		if (to > from)
-			arena_leave_out(from, (size_t) (to - from));
-		from = to + sizeof(ZklHeat);
-	}
-	arena_leave_out(from, (size_t) ((const char *) &m->heat[ZKL_HEATS] - from));
-}
-
 /* What is only counted says nothing of what can happen. */
 static void
 leave_out_host(Host *h)
@@ -302,7 +273,6 @@ leave_out_host(Host *h)
 	arena_leave_out(&m->words.said, sizeof(m->words.said));
 	arena_leave_out(&m->words.taken, sizeof(m->words.taken));
 	arena_leave_out(&m->words.late, sizeof(m->words.late));
-	leave_out_heat(m);
 	if (m->actions.n == 0)
 		arena_leave_out(&m->actions, sizeof(m->actions));
 }

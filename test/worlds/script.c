@@ -75,6 +75,15 @@ do_with_hold(Backend *b, const Command *c)
 }
 
 static void
+cancel(Host *h)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		slot_renew(h, i, 0, true);
+}
+
+static void
 carry_out(Backend *b, const Command *c)
 {
 	Host	   *h = backend_host(b);
@@ -96,6 +105,9 @@ carry_out(Backend *b, const Command *c)
 			break;
 		case DO_RENEW:
 			slot_renew(h, sessions[b->host][b->id].kept, c->n, false);
+			break;
+		case DO_CANCEL:
+			cancel(h);
 			break;
 		case DO_STOP_SERVER:
 			host_stop(h, base.now + 100 * MS);
@@ -186,7 +198,7 @@ draw_hosts(void)
 	hosts.n = world->hosts;
 	hosts.nlocks = world->locks;
 	hosts.batches_in_flight = 2;
-	hosts.batch_operations = 256;
+	hosts.batch_operations = 8;
 	hosts.max_directories = world->forgetful ? 0 : 16;
 	hosts.cold = world->forgetful;
 	hosts.cache_time = world->cache_time * MS;

@@ -23,6 +23,7 @@ typedef enum Deed
 	DO_PROMISE,					/* tell how long hold number n lasts */
 	DO_KEEP,					/* hold number n, for "ms" behind its release */
 	DO_RENEW,					/* what was kept last, for n ms; 0: it ends */
+	DO_CANCEL,					/* what another session keeps */
 	DO_EXTEND,					/* hold number n, to "ms" */
 	DO_STOP_SERVER,				/* as planned */
 	DO_END_WORKER,				/* by a signal */

@@ -17,7 +17,7 @@ const World worlds[] = {
 		.name = "two",.about = "two servers want one lock at once, and again",
 		.members = 1,.hosts = 2,.locks = 1,
 		.scripts = {
-			{SCRIPT(LOCK(0), COMMIT, LOCK(0), COMMIT)},
+			{SCRIPT(LOCK(0), COMMIT, LOCK(0), COMMIT, LOCK(0), COMMIT)},
 			{SCRIPT(LOCK(0), WAIT(100), COMMIT)}
 		},
 		.mishaps = BREAKS | MAY(KILL_SESSION)
@@ -44,8 +44,8 @@ const World worlds[] = {
 		.name = "expiry",.about = "a session ends that holds, or whose grant is on its way",
 		.members = 1,.hosts = 2,.locks = 1,
 		.scripts = {
-			{SCRIPT(LOCK(0), WAIT(7000), COMMIT, LOCK(0), COMMIT)},
-			{SCRIPT(WAIT(50), LOCK(0), WAIT(3000), COMMIT)}
+			{SCRIPT(LOCK(0), WAIT(11000), COMMIT)},
+			{SCRIPT(WAIT(50), LOCK(0), WAIT(1000), COMMIT)}
 		},
 		.mishaps = STALLS | MAY(UNANSWERED)
 	},
@@ -99,7 +99,7 @@ const World worlds[] = {
 			{SCRIPT(LOCK(0), WAIT(100), COMMIT, LOCK(0), COMMIT)},
 			{SCRIPT(WAIT(50), LOCK(0), WAIT(100), COMMIT)}
 		},
-		.mishaps = BREAKS | MAY(LOSE_MESSAGE) | MAY(KILL_WORKER) | MAY(STALL)
+		.mishaps = BREAKS | MAY(LOSE_MESSAGE) | MAY(KILL_WORKER) | MAY(EXPIRE)
 	},
 	{
 		.name = "guarded words",.about = "the same, with locks under which ZooKeeper is read, and tries",
@@ -129,6 +129,30 @@ const World worlds[] = {
 		.mishaps = BREAKS | MAY(KILL_SESSION)
 	},
 	{
+		.name = "deadlock of readers",.about = "a reader waits for a writer that waits for a reader",
+		.members = 1,.hosts = 2,.locks = 2,.cycles = true,.peers = true,
+		.scripts = {
+			{
+				SCRIPT(SHARE(0), WAIT(10), LOCK(1), COMMIT),
+				SCRIPT(WAIT(5), LOCK(0), COMMIT)
+			},
+			{SCRIPT(LOCK(1), WAIT(10), SHARE(0), COMMIT), SCRIPT(SHARE(0), WAIT(300), COMMIT)}
+		},
+		.mishaps = BREAKS | MAY(BREAK) | MAY(KILL_SESSION)
+	},
+	{
+		.name = "cached deadlock",.about = "a cycle of waits through a cached lock",
+		.members = 1,.hosts = 2,.locks = 2,.cycles = true,.cache_time = 2000,
+		.scripts = {
+			{
+				SCRIPT(LOCK(0), COMMIT, LOCK(0), COMMIT, LOCK(0), COMMIT, LOCK(0), COMMIT,
+					   WAIT(50), LOCK(0), LOCK(1), COMMIT)
+			},
+			{SCRIPT(WAIT(40), LOCK(1), WAIT(20), LOCK(0), COMMIT)}
+		},
+		.mishaps = MAY(UNANSWERED) | MAY(BREAK)
+	},
+	{
 		.name = "readers",.about = "a writer goes on as a reader, among readers and a writer",
 		.members = 1,.hosts = 2,.locks = 1,
 		.scripts = {
@@ -143,8 +167,8 @@ const World worlds[] = {
 		.name = "upgrade",.about = "readers that want the lock for themselves",
 		.members = 1,.hosts = 2,.locks = 1,
 		.scripts = {
-			{SCRIPT(SHARE(0), LOCK(0,.give_up = 100 * MS), COMMIT)},
-			{SCRIPT(SHARE(0), WAIT(10), LOCK(0,.give_up = 200 * MS), COMMIT), SCRIPT(WAIT(5), LOCK(0), COMMIT)}
+			{SCRIPT(SHARE(0), LOCK(0), COMMIT)},
+			{SCRIPT(SHARE(0), WAIT(10), LOCK(0), COMMIT), SCRIPT(WAIT(5), LOCK(0), COMMIT)}
 		},
 		.mishaps = BREAKS
 	},
@@ -155,7 +179,7 @@ const World worlds[] = {
 			{SCRIPT(LOCK(0), WAIT(10), COMMIT), SCRIPT(LOCK(0), COMMIT)},
 			{SCRIPT(LOCK(0), WAIT(10), COMMIT)}
 		},
-		.mishaps = BREAKS | MAY(STALL_LONG) | MAY(KILL_SESSION)
+		.mishaps = BREAKS | MAY(STALL_LONG) | MAY(KILL_SESSION) | MAY(STRANGER)
 	},
 	{
 		.name = "reservation",.about = "a kept lock is renewed as it ends",
@@ -183,6 +207,42 @@ const World worlds[] = {
 		.mishaps = MAY(STOP) | MAY(BREAK) | MAY(STALL) | ALL_OF_A_SERVER
 	},
 	{
+		.name = "stop",.about = "a server is stopped as planned with a promise in force",
+		.members = 1,.hosts = 2,.locks = 1,
+		.scripts = {
+			{
+				SCRIPT(LOCK(0), DO(DO_PROMISE, 0, 0), WAIT(100), DO(DO_KEEP, 0, 3000), COMMIT),
+				SCRIPT(WAIT(50), DO(DO_STOP_SERVER, 0, 0))
+			},
+			{SCRIPT(WAIT(20), LOCK(0), WAIT(100), COMMIT)}
+		},
+		.mishaps = MAY(KILL_SESSION) | MAY(KILL_WORKER) | MAY(END_WORKER) | MAY(BREAK) | MAY(DELETE)
+	},
+	{
+		.name = "told times",.about = "a told time, against a bound, a loss, and a cancel by another session",
+		.members = 1,.hosts = 2,.locks = 1,
+		.scripts = {
+			{
+				SCRIPT(LOCK(0,.at_least = 1000), DO(DO_PROMISE, 0, 0), COMMIT, LOCK(0), WAIT(3000), COMMIT),
+				SCRIPT(WAIT(50), DO(DO_CANCEL, 0, 0), WAIT(50), DO(DO_END_WORKER, 0, 0))
+			},
+			{SCRIPT(WAIT(20), LOCK(0), WAIT(100), COMMIT)}
+		},
+		.mishaps = MAY(KILL_SESSION) | MAY(STALL) | MAY(STALL_LONG) | MAY(BREAK) | MAY(DELETE)
+	},
+	{
+		.name = "nested",.about = "a session that keeps one of its holds, and asks again",
+		.members = 1,.hosts = 2,.locks = 1,
+		.scripts = {
+			{
+				SCRIPT(LOCK(0), LOCK(0,.at_least = 200), DO(DO_GIVE_BACK, 0, 0), DO(DO_GIVE_BACK, 0, 0), LOCK(0), COMMIT),
+				SCRIPT(WAIT(50), LOCK(0,.at_least = 100), COMMIT, LOCK(0), COMMIT)
+			},
+			{SCRIPT(WAIT(20), LOCK(0), COMMIT)}
+		},
+		.mishaps = BREAKS | MAY(KILL_SESSION) | MAY(BREAK)
+	},
+	{
 		.name = "worker",.about = "a worker ends with a holder, a waiter, and something to be written",
 		.members = 1,.hosts = 2,.locks = 1,
 		.scripts = {
@@ -204,6 +264,36 @@ const World worlds[] = {
 		.mishaps = BREAKS | MAY(REAP)
 	},
 	{
+		.name = "kazoo",.about = "a cold name in the dialect of kazoo, whose directories stay",
+		.members = 1,.hosts = 2,.locks = 1,.forgetful = true,.dialect = ZKL_DIALECT_KAZOO,
+		.scripts = {
+			{SCRIPT(LOCK(0), COMMIT, WAIT(3000), SHARE(0), COMMIT)},
+			{SCRIPT(SHARE(0), COMMIT)}
+		},
+		.mishaps = BREAKS
+	},
+	{
+		.name = "errors",.about = "ZooKeeper, or its client, answers with errors",
+		.members = 1,.hosts = 2,.locks = 1,
+		.scripts = {
+			{SCRIPT(LOCK(0), WAIT(100), COMMIT, LOCK(0), COMMIT)},
+			{SCRIPT(WAIT(50), LOCK(0), WAIT(100), COMMIT)}
+		},
+		.mishaps = MAY(REFUSE) | MAY(NOT_SENT) | MAY(UNANSWERED)
+	},
+	{
+		.name = "questions",.about = "somebody asks for locks that are held, awaited, or cached",
+		.members = 1,.hosts = 2,.locks = 1,.cache_time = 2000,
+		.scripts = {
+			{
+				SCRIPT(LOCK(0), COMMIT, LOCK(0), COMMIT, LOCK(0), COMMIT, LOCK(0), COMMIT,
+					   WAIT(200), LOCK(0), DO(DO_KEEP, 0, 50), COMMIT)
+			},
+			{SCRIPT(WAIT(206), LOCK(0), COMMIT)}
+		},
+		.mishaps = MAY(ASK) | MAY(UNANSWERED) | MAY(DELETE) | MAY(SILENCE)
+	},
+	{
 		.name = "client",.about = "another client, that goes on as a reader, among readers and a writer",
 		.members = 1,.hosts = 2,.locks = 1,.clients = 1,.client_downgrades = true,
 		.scripts = {
@@ -223,10 +313,10 @@ const World worlds[] = {
 	},
 	{
 		.name = "tries",.about = "tries against a holder that comes and goes",
-		.members = 3,.hosts = 2,.locks = 1,.lags = true,
+		.members = 3,.hosts = 2,.locks = 1,
 		.scripts = {
-			{SCRIPT(LOCK(0), WAIT(10), COMMIT), SCRIPT(WAIT(10), TRY(0, 0), COMMIT)},
-			{SCRIPT(WAIT(5), TRY(0, 0), COMMIT, WAIT(5), TRY(0, 0), COMMIT, TRY(0, 20 * MS), COMMIT)}
+			{SCRIPT(LOCK(0), WAIT(10), COMMIT), SCRIPT(WAIT(11), TRY(0, 0), COMMIT)},
+			{SCRIPT(WAIT(5), TRY(0, 0), COMMIT, WAIT(6), TRY(0, 0), COMMIT, TRY(0, 20 * MS), COMMIT)}
 		},
 		.mishaps = BREAKS | MAY(ELECT) | MAY(STALL)
 	},
@@ -237,7 +327,7 @@ const World worlds[] = {
 			{SCRIPT(LOCK(0), WAIT(100), COMMIT, LOCK(0), COMMIT)},
 			{SCRIPT(WAIT(50), LOCK(0), WAIT(100), COMMIT)}
 		},
-		.mishaps = MAY(LOSE_WRITE) | MAY(LOSE_WRITES) | MAY(UNANSWERED) | MAY(STALL_LONG)
+		.mishaps = MAY(LOSE_WRITE) | MAY(LOSE_WRITES) | MAY(WIPE) | MAY(UNANSWERED) | MAY(EXPIRE)
 	},
 	{.name = NULL}
 };
