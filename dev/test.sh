@@ -5,7 +5,7 @@
 #	dev/test.sh full                that, and what needs more: procedures of the
 #	                                documents, analysis of the code, packages,
 #	                                containers, TLS, Prometheus, Patroni, valgrind
-#	dev/test.sh LAYER               one of format includes workflows unit sim spec makefile
+#	dev/test.sh LAYER               one of format includes workflows unit sim worlds spec makefile
 #	                                regress isolation tap chaos tools package release
 #	                                containers tls monitoring patroni valgrind
 #	dev/test.sh tap 020 031         TAP files whose names start so
@@ -37,14 +37,18 @@ fi
 full_files=(230_moving 231_credentials 232_backups 233_operations 245_deadlock_storm
 	248_run_crowd 254_pg_cron)
 left_out=()
-all="format includes workflows unit sim spec makefile chaos tap regress isolation"
+world_levels=5	# of test/worlds/main.c
+all="format includes workflows unit sim worlds spec makefile chaos tap regress isolation"
 full_only="tools package release containers tls monitoring patroni valgrind"	# each is skipped if what it needs is not there
 case "${1:-all}" in
 all)
 	layers=$all
 	left_out=("${full_files[@]}")
 	;;
-full) layers="$all $full_only" ;;
+full)
+	layers="$all $full_only"
+	world_levels=8
+	;;
 *)
 	[[ " $all $full_only " == *" $1 "* ]] ||
 		die "usage: dev/test.sh [--keep] [full|${all// /|}|${full_only// /|} [name ...]]"
@@ -290,6 +294,18 @@ test_spec() {
 	run_tap spec "$work" bash "$work/src/test/spec/run.sh" "${wanted[0]:-$mode}"
 }
 
+# All schedules of small worlds
+test_worlds() {
+	local dir=$work/src/test/worlds
+	say "worlds: building"
+	if ! as_user "$dir" make -j "$(nproc)" build >"$work/log/worlds-build.log" 2>&1; then
+		note_result worlds/build 1 0 0 0 "$work/log/worlds-build.log"
+		return
+	fi
+	run_tap worlds "$work" env LEVELS="$world_levels" bash "$dir/run.sh"
+	say "worlds: $(sed -n 's/^ok [0-9]* - \([0-9]* worlds: .*\)/\1/p' "$work/log/worlds.log")"
+}
+
 # What the Makefile does for those who build packages
 test_makefile() {
 	prepare_perl 180 test/perl
@@ -512,7 +528,9 @@ slots_of() {
 add_layer() {
 	local name
 	case $1 in
-	format | includes | workflows | unit | sim | spec | makefile | tools | package | release | containers) add_job patient 1 "test_$1" ;;
+	format | includes | workflows | unit | sim | worlds | spec | makefile | tools | package | release | containers)
+		add_job patient 1 "test_$1"
+		;;
 	regress | isolation | monitoring | patroni) add_job servers 1 "test_$1" ;;
 	chaos) add_job servers $heavy test_chaos ;;
 	tap)

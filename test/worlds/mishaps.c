@@ -201,6 +201,8 @@ mishap_can_happen(Mishap mishap, const Event *e)
 		case MISHAP_ELECT:
 		case MISHAP_DEPOSE:
 			return of_ensemble && all_are_in() && ens.nservers > 1;
+		case MISHAP_LAG:
+			return e->kind == EVENT_APPLY && all_are_in();
 		case MISHAP_CUT:
 			return of_ensemble && all_are_in() && other_member() >= 0;
 		case MISHAP_LOSE_WRITE:
@@ -247,6 +249,8 @@ mishap_happen(Mishap mishap, const Event *e)
 		backend_die(&backends.backend[e->host->id][e->backend]);
 	else if (mishap <= MISHAP_DEPOSE)
 		elect(mishap);
+	else if (mishap == MISHAP_LAG)
+		ens.servers[other_member()].paused_until = sessions_longest_pause(other_member());
 	else if (mishap == MISHAP_CUT)
 	{
 		chaos_heal(other_member(), base.now + ens.timeout + ens.tick);

@@ -23,6 +23,7 @@
 	X(KILL_SESSION, "the session's process ends") \
 	X(ELECT, "the leader stops, and another one is elected") \
 	X(DEPOSE, "the leader is cut off, and another one is elected; it does not know") \
+	X(LAG, "a follower learns nothing for as long as S1 allows") \
 	X(CUT, "a follower is cut off for as long as a session lasts, and does not know") \
 	X(LOSE_WRITE, "ZooKeeper loses its latest transaction") \
 	X(LOSE_WRITES, "ZooKeeper loses its latest three transactions") \

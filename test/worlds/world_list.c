@@ -38,7 +38,7 @@ const World worlds[] = {
 			{SCRIPT(LOCK(0), WAIT(100), COMMIT)},
 			{SCRIPT(WAIT(50), LOCK(0), WAIT(100), COMMIT)}
 		},
-		.mishaps = MAY(LOSE) | MAY(UNANSWERED) | MAY(ELECT) | MAY(DEPOSE)
+		.mishaps = MAY(LOSE) | MAY(UNANSWERED) | MAY(ELECT) | MAY(DEPOSE) | MAY(LAG)
 	},
 	{
 		.name = "expiry",.about = "a session ends that holds, or whose grant is on its way",
@@ -318,7 +318,7 @@ const World worlds[] = {
 			{SCRIPT(LOCK(0), WAIT(10), COMMIT), SCRIPT(WAIT(11), TRY(0, 0), COMMIT)},
 			{SCRIPT(WAIT(5), TRY(0, 0), COMMIT, WAIT(6), TRY(0, 0), COMMIT, TRY(0, 20 * MS), COMMIT)}
 		},
-		.mishaps = BREAKS | MAY(ELECT) | MAY(STALL)
+		.mishaps = BREAKS | MAY(ELECT) | MAY(LAG) | MAY(STALL)
 	},
 	{
 		.name = "lost writes",.about = "ZooKeeper loses writes that it had acknowledged",
