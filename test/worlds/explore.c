@@ -196,6 +196,8 @@ branch(const Event *e, uint16_t point, uint16_t what, int delays, int mishaps)
 {
 	Image	  **image = &search->images[search->route.n];
 	Deviation  *deviation = &search->route.deviations[search->route.n];
+	int			at_once;
+	Time		at;
 
 	if (!search->result->complete)
 		return;
@@ -205,6 +207,8 @@ branch(const Event *e, uint16_t point, uint16_t what, int delays, int mishaps)
 		return;
 	}
 	*image = arena_save(*image);
+	at_once = search->at_once;
+	at = search->at;
 	*deviation = (Deviation)
 	{
 		.point = point,.what = what
@@ -214,6 +218,8 @@ branch(const Event *e, uint16_t point, uint16_t what, int delays, int mishaps)
 	go_on(point + 1, delays, mishaps);
 	search->route.n--;
 	put_back_image(*image);
+	search->at_once = at_once;
+	search->at = at;
 }
 
 static void

@@ -31,7 +31,7 @@ typedef struct Level
 
 /* Each finds what those before it did not look at; the cheaper ones first. */
 static const Level levels[] = {
-	{0, 0}, {1, 0}, {0, 1}, {2, 0}, {1, 1}, {3, 0}, {0, 2}, {2, 1}, {4, 0}, {1, 2}, {3, 1}
+	{0, 0}, {1, 0}, {0, 1}, {2, 0}, {1, 1}, {3, 0}, {2, 1}, {0, 2}, {4, 0}, {1, 2}, {3, 1}
 };
 
 #define LEVELS	((int) (sizeof(levels) / sizeof(levels[0])))
