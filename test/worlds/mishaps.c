@@ -74,11 +74,11 @@ stall(Mishap mishap, const Event *e)
 	Time		lease = host_true_time(h, (h->lease_ms + 1) * MS);
 	Time		until = base.now + ens.timeout + 2 * ens.tick;
 
-	if (mishap == MISHAP_STALL)
+	if (mishap == MISHAP_STALL || mishap == MISHAP_FREEZE)
 		until = lease > base.now ? lease : base.now;
 	if (e->kind == EVENT_BACKEND)
 		backends.backend[h->id][e->backend].stopped_until = until;
-	else
+	if (e->kind == EVENT_WORKER || mishap == MISHAP_FREEZE)
 		host_suspend(h, until);
 }
 
@@ -148,6 +148,8 @@ meddle(Mishap mishap)
 		do_delete_own();
 	else if (mishap == MISHAP_ASK)
 		do_set_own();
+	else if (mishap == MISHAP_RECREATE)
+		do_recreate_directory();
 	else if (mishap == MISHAP_STRANGER)
 		do_stranger();
 	else
@@ -188,6 +190,8 @@ mishap_can_happen(Mishap mishap, const Event *e)
 		case MISHAP_STALL:
 		case MISHAP_STALL_LONG:
 			return at_work || e->kind == EVENT_BACKEND;
+		case MISHAP_FREEZE:
+			return e->kind == EVENT_BACKEND;
 		case MISHAP_EXPIRE:
 			return at_work && e->host->conn != NULL;
 		case MISHAP_KILL_WORKER:
@@ -217,6 +221,7 @@ mishap_can_happen(Mishap mishap, const Event *e)
 		case MISHAP_BREAK:
 		case MISHAP_DELETE:
 		case MISHAP_ASK:
+		case MISHAP_RECREATE:
 		case MISHAP_STRANGER:
 		case MISHAP_REAP:
 			return (of_ensemble || e->kind == EVENT_WORKER) && ens.leader >= 0;
@@ -241,7 +246,7 @@ mishap_happen(Mishap mishap, const Event *e)
 	else if (mishap == MISHAP_EXPIRE)
 	{
 		session_process_kill(e->host);
-		stall(mishap, e);
+		host_suspend(e->host, base.now + ens.timeout + 2 * ens.tick);
 	}
 	else if (mishap <= MISHAP_STOP)
 		change_server(mishap, e->host);

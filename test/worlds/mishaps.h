@@ -13,6 +13,7 @@
 	X(UNANSWERED, "its connection breaks, and what is on its way is done without an answer") \
 	X(DONE_LATE, "its connection breaks, and what is on its way is done a second later") \
 	X(STALL, "it stands still until its lease is over") \
+	X(FREEZE, "the whole server stands still until its lease is over") \
 	X(STALL_LONG, "it stands still for longer than a session lasts without a word") \
 	X(SILENCE, "its connection is silent until its session is over") \
 	X(EXPIRE, "its connection breaks, and it stands still until its session is over") \
@@ -33,6 +34,7 @@
 	X(BREAK, "an operator breaks the first lock") \
 	X(DELETE, "somebody deletes a znode of ours") \
 	X(ASK, "somebody asks the first holder or waiter to give the lock up") \
+	X(RECREATE, "somebody deletes the directory with all in it, and makes it again") \
 	X(STRANGER, "somebody makes a znode that is no contender") \
 	X(REAP, "ZooKeeper deletes an empty directory") \
 	X(LOSE_MESSAGE, "a message between servers is lost")

@@ -329,5 +329,59 @@ const World worlds[] = {
 		},
 		.mishaps = MAY(LOSE_WRITE) | MAY(LOSE_WRITES) | MAY(WIPE) | MAY(UNANSWERED) | MAY(EXPIRE)
 	},
+	{
+		.name = "frozen",.about = "a session takes a cached lock as its server stands still",
+		.members = 1,.hosts = 2,.locks = 1,.cache_time = 10000,
+		.scripts = {
+			{
+				SCRIPT(LOCK(0), COMMIT, LOCK(0), COMMIT, LOCK(0), COMMIT, LOCK(0), COMMIT,
+					   WAIT(100), LOCK(0), COMMIT, WAIT(6000), LOCK(0), COMMIT)
+			},
+			{SCRIPT(WAIT(7000), LOCK(0), COMMIT)}
+		},
+		.mishaps = MAY(FREEZE) | MAY(BREAK) | MAY(DELETE) | MAY(EXPIRE)
+	},
+	{
+		.name = "words and tries",.about = "tries behind a znode of which a word came",
+		.members = 1,.hosts = 2,.locks = 1,.peers = true,
+		.scripts = {
+			{SCRIPT(LOCK(0), WAIT(100), COMMIT), SCRIPT(LOCK(0,.guard = true), COMMIT)},
+			{
+				SCRIPT(WAIT(50), LOCK(0), COMMIT),
+				SCRIPT(WAIT(51), TRY(0, 51 * MS), COMMIT, TRY(0, 0), COMMIT)
+			}
+		},
+		.mishaps = BREAKS | MAY(LOSE_MESSAGE)
+	},
+	{
+		.name = "published",.about = "the holder of a lock waits for another one, and gives up",
+		.members = 1,.hosts = 2,.locks = 2,.peers = true,.cycles = true,
+		.scripts = {
+			{SCRIPT(LOCK(0), WAIT(10), LOCK(1,.give_up = 500 * MS), COMMIT)},
+			{
+				SCRIPT(LOCK(1), WAIT(1000), COMMIT),
+				SCRIPT(WAIT(10), LOCK(0), COMMIT)
+			}
+		},
+		.mishaps = BREAKS | MAY(BREAK) | MAY(KILL_SESSION)
+	},
+	{
+		.name = "guess",.about = "a directory that is made on a guess, while another server holds",
+		.members = 1,.hosts = 2,.locks = 1,.forgetful = true,
+		.scripts = {
+			{SCRIPT(LOCK(0), COMMIT, WAIT(3000), LOCK(0), COMMIT)},
+			{SCRIPT(WAIT(2900), LOCK(0), WAIT(300), COMMIT)}
+		},
+		.mishaps = BREAKS
+	},
+	{
+		.name = "vandals",.about = "somebody with other tools, at a lock that is held and awaited",
+		.members = 1,.hosts = 2,.locks = 1,
+		.scripts = {
+			{SCRIPT(LOCK(0), WAIT(100), COMMIT, LOCK(0), COMMIT)},
+			{SCRIPT(WAIT(50), LOCK(0), WAIT(100), COMMIT)}
+		},
+		.mishaps = MAY(DELETE) | MAY(RECREATE) | MAY(ASK) | MAY(STRANGER)
+	},
 	{.name = NULL}
 };
