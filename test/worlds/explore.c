@@ -92,6 +92,7 @@ next_event(Event *e, bool *quiet)
 		if (due >= search->end || world_is_over())
 			return false;
 		base.now = due;
+		schedule_wipe();
 		*quiet = true;
 	}
 	return true;
@@ -143,6 +144,21 @@ run_to_end(const Route *route, uint16_t point)
 	return base.hash;
 }
 
+static const char *
+route_text(const Route *route)
+{
+	static char text[MOST_DEVIATIONS * 16];
+	size_t		length = 0;
+	int			i;
+
+	text[0] = '\0';
+	for (i = 0; i < route->n; i++)
+		length += (size_t) snprintf(text + length, sizeof(text) - length, "%s%u:%u",
+									i > 0 ? " " : "", route->deviations[i].point,
+									route->deviations[i].what);
+	return text;
+}
+
 /* Two states that are held for one go on alike. */
 static void
 compare_twins(const Route *route)
@@ -158,7 +174,9 @@ compare_twins(const Route *route)
 	(void) run_to_end(&twin, 0);
 	base.hash = 1;
 	if (run_to_end(NULL, 0) != hash)
-		broken("worlds", "two states that were held for one go on differently");
+		broken("worlds", "two states that were held for one go on differently: here before"
+			   " event %u, and before event %u of -r '%s'", search->route.point, twin.point,
+			   route_text(&twin));
 	put_back_image(search->before_twins);
 	arena_find_blocks();
 }
@@ -172,7 +190,6 @@ is_seen(uint16_t point, int delays, int mishaps)
 
 	if (!search->bounds->hash)
 		return false;
-	schedule_wipe();
 	search->route.point = point;
 	twin = states_see(schedule_hash(), delays, mishaps, &search->route);
 	if (twin == NULL)

@@ -206,9 +206,8 @@ see(Event *e, int place)
 bool
 schedule_next(Event *e, Time *due)
 {
-	*due = agenda_due();
-	if (*due > base.now && release_first())
-		*due = agenda_due();
+	while ((*due = agenda_due()) > base.now && release_first())
+		;
 	if (*due > base.now)
 		return false;
 	see(e, agenda_place());
