@@ -223,6 +223,7 @@ branch(const Event *e, uint16_t point, uint16_t what, int delays, int mishaps)
 		search->result->complete = false;
 		return;
 	}
+	run_limit_time();
 	*image = arena_save(*image);
 	at_once = search->at_once;
 	at = search->at;

@@ -305,7 +305,7 @@ run_jobs(const Options *o)
 int
 main(int argc, char **argv)
 {
-	Options		o = {.nlevels = 5,.jobs = 1,.bounds.hash = true};
+	Options		o = {.nlevels = 6,.jobs = 1,.bounds.hash = true};
 
 	if (!read_options(argc, argv, &o))
 	{

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Explores the worlds, and looks whether some mutants are found; prints TAP.
 #
-#	test/worlds/run.sh		LEVELS=5 levels of main.c
+#	test/worlds/run.sh		LEVELS=6 levels of main.c
 #
 # The programs are built before (make -C test/worlds).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/build" || exit
-levels=${LEVELS:-5}
+levels=${LEVELS:-6}
 jobs=$(nproc)
 cases=0
 
