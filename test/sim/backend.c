@@ -505,7 +505,6 @@ backend_want(Backend *b, const Want *want)
 		return;
 	s->is_try = want->try_for >= 0;
 	s->timed_out = want->try_for == 0;
-	s->together = want->together;
 	s->guard = want->guard;
 	s->at_most = want->at_most;
 	s->at_least = want->at_least;

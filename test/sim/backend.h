@@ -48,7 +48,6 @@ typedef struct Want
 {
 	int			lock;
 	bool		shared;
-	bool		together;
 	bool		guard;
 	Time		try_for;		/* -1: it waits for as long as it takes */
 	Time		give_up;		/* after so long; 0: it does not */

@@ -11,7 +11,6 @@
 #include "../sim/chaos.h"
 #include "../sim/cycles.h"
 #include "../sim/draw.h"
-#include "../sim/faults.h"
 #include "../sim/foreign.h"
 #include "../sim/oracle.h"
 #include "../sim/peers.h"
@@ -65,8 +64,6 @@ do_with_hold(Backend *b, const Command *c)
 		transaction_give_back(b, (int) c->n);
 	else if (c->deed == DO_PROMISE)
 		slot_promise(h, slot);
-	else if (c->deed == DO_EXTEND)
-		slot_extend(h, slot, c->ms);
 	else
 	{
 		slot_keep(h, slot, c->ms);
@@ -114,9 +111,6 @@ carry_out(Backend *b, const Command *c)
 			break;
 		case DO_END_WORKER:
 			worker_terminate(h, base.now + 100 * MS);
-			break;
-		case DO_BREAK:
-			do_break_lock();
 			break;
 		default:
 			do_with_hold(b, c);

@@ -24,10 +24,8 @@ typedef enum Deed
 	DO_KEEP,					/* hold number n, for "ms" behind its release */
 	DO_RENEW,					/* what was kept last, for n ms; 0: it ends */
 	DO_CANCEL,					/* what another session keeps */
-	DO_EXTEND,					/* hold number n, to "ms" */
 	DO_STOP_SERVER,				/* as planned */
-	DO_END_WORKER,				/* by a signal */
-	DO_BREAK					/* an operator breaks the lock n */
+	DO_END_WORKER				/* by a signal */
 } Deed;
 
 typedef struct Command
