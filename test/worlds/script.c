@@ -106,6 +106,9 @@ carry_out(Backend *b, const Command *c)
 		case DO_CANCEL:
 			cancel(h);
 			break;
+		case DO_DIE:
+			backend_die(b);
+			break;
 		case DO_STOP_SERVER:
 			host_stop(h, base.now + 100 * MS);
 			break;

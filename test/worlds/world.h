@@ -24,6 +24,7 @@ typedef enum Deed
 	DO_KEEP,					/* hold number n, for "ms" behind its release */
 	DO_RENEW,					/* what was kept last, for n ms; 0: it ends */
 	DO_CANCEL,					/* what another session keeps */
+	DO_DIE,						/* its process ends */
 	DO_STOP_SERVER,				/* as planned */
 	DO_END_WORKER				/* by a signal */
 } Deed;

@@ -231,6 +231,18 @@ const World worlds[] = {
 		.mishaps = MAY(KILL_SESSION) | MAY(STALL) | MAY(STALL_LONG) | MAY(BREAK) | MAY(DELETE)
 	},
 	{
+		.name = "told and gone",.about = "who was told a time is gone, and then its worker",
+		.members = 1,.hosts = 2,.locks = 1,
+		.scripts = {
+			{
+				SCRIPT(LOCK(0), WAIT(20), DO(DO_PROMISE, 0, 0), WAIT(30), DO(DO_DIE, 0, 0)),
+				SCRIPT(WAIT(100), DO(DO_END_WORKER, 0, 0))
+			},
+			{SCRIPT(WAIT(10), LOCK(0), WAIT(100), COMMIT)}
+		},
+		.mishaps = MAY(BREAK) | MAY(DELETE) | MAY(EXPIRE) | MAY(CRASH) | MAY(STALL_LONG) | MAY(KILL_WORKER)
+	},
+	{
 		.name = "nested",.about = "a session that keeps one of its holds, and asks again",
 		.members = 1,.hosts = 2,.locks = 1,
 		.scripts = {
