@@ -193,6 +193,21 @@ sub reserve
 	return $answers eq 'tt' ? 'yes' : $answers;
 }
 
+# Whether any client can claim and end what another one has enqueued
+sub enqueue
+{
+	my ($mode) = @_;
+	my ($one, $two) = clients($wide{$mode}, 2);
+	my $ticket = $one->query("SELECT zk_enqueue('/p/t', '1 min')");
+	my $claimed = $two->query("SELECT ticket, token FROM zk_claim_next('1 min', '{/p/t}')");
+	my ($number, $token) = split /\|/, $claimed;
+	my $answer = $one->query("SELECT zk_cancel_reservation('/p/t', $token)");
+
+	$_->close foreach $one, $two;
+	end_locks();
+	return "$number$answer" eq "${ticket}t" ? 'yes' : "$claimed $answer";
+}
+
 # Whether a procedure runs SQL, also where session locks are switched off
 sub runs
 {
@@ -235,6 +250,7 @@ my @transaction_calls = (
 
 my @other_calls = (
 	[ zk_reserve => \&reserve ],
+	[ zk_enqueue => \&enqueue ],
 	[ zk_run_once => sub {
 			runs("zk_run_once('/p/1/' || clock_timestamp(), '1 day', 'SELECT 1')",
 				$wide{ $_[0] }, $guarded{ $_[0] });
