@@ -248,15 +248,14 @@ note_trouble(const char *words)
 		snprintf(trouble, sizeof(trouble), "%s", words);
 }
 
-/* Nothing is left to cancel, either. */
+/* The server tells once why: to a question, perhaps.  Nothing is left to cancel, either. */
 static void
 say_reservation_gone(void)
 {
 	const char *warning = zkl_server_warning();
 
-	zkl_options_say("the reservation of \"%s\" is gone%s%s", options->lock,
-					warning[0] != '\0' ? ": " : "", warning);
 	note_trouble(warning[0] != '\0' ? warning : "its reservation has ended");
+	zkl_options_say("the reservation of \"%s\" is gone: %s", options->lock, trouble);
 	zkl_ask_reserved(NULL, NULL);
 }
 
