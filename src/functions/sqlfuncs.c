@@ -1002,7 +1002,12 @@ zkl_sql_claim_next(PG_FUNCTION_ARGS)
 
 	if (!PG_ARGISNULL(1))
 	{
-		names = elements_of(PG_GETARG_ARRAYTYPE_P(1), &n);
+		ArrayType  *array = PG_GETARG_ARRAYTYPE_P(1);
+
+		/* The worker keeps a copy of them, and every role may call this. */
+		zkl_gate_check();
+		zkl_under_way_check_number(length_of(array), false);
+		names = elements_of(array, &n);
 		paths = palloc(n * sizeof(char *));
 		for (i = 0; i < n; i++)
 			paths[i] = zkl_target_lock(DatumGetTextPP(names[i]), ZKL_NEEDS_NOTHING).path;

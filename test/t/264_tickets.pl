@@ -159,7 +159,9 @@ my %bad = (
 	'zk_claim_ticket(0)' => '55000',
 	'zk_claim_ticket(17)' => '55000',
 	"zk_claim_next('-1 s')" => '22023',
-	"zk_claim_next('0', ARRAY['b'])" => '22023');
+	"zk_claim_next('0', ARRAY['b'])" => '22023',
+	"zk_claim_next('0', '{}')" => '22023',
+	"zk_claim_next('0', array_fill('/b'::text, '{100000}'))" => '53400');
 is($app->error("SELECT $_"), $bad{$_}, "$_: $bad{$_}") foreach sort keys %bad;
 is($app->query('SELECT zk_withdraw(0)'), 'f', 'no such ticket');
 is($app->query('SELECT count(*) FROM zk_tickets'), 0, 'nothing came of it');
