@@ -30,7 +30,8 @@
 
 /*
  * From slot "from" on; its number, and a copy.  -1: there is no other one.  One that is lost
- * counts until its role was told.
+ * counts until its role was told; a ticket that was never claimed does not, as nobody has
+ * its token.
  */
 static int
 next_reserved(int from, ZklSlot *copy)
@@ -42,7 +43,8 @@ next_reserved(int from, ZklSlot *copy)
 		if (zkl_slot_peek(i) != ZKL_SLOT_RELEASED)
 			continue;
 		zkl_slot_copy(i, copy);
-		if (zkl_slot_is_reserved(copy) || zkl_slot_is_lost_reservation(copy))
+		if (zkl_slot_is_reservation(copy) &&
+			(zkl_slot_is_reserved(copy) || zkl_slot_is_lost_reservation(copy)))
 			return i;
 	}
 	return -1;
