@@ -485,14 +485,15 @@ int64
 zkl_worker_slot_unclaim(int slotno, int64 token)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now_ms = zkl_boottime_ms();
 	int64		until = 0;
 
 	SpinLockAcquire(&slot->s_mutex);
 	if (slot->s_request.ticket != 0 && slot->s_answer.token == token &&
-		zkl_slot_is_reserved(slot))
+		zkl_slot_is_reserved(slot) && slot->s_promised_until <= now_ms)
 	{
 		slot->s_answer.claimed = false;
-		until = zkl_boottime_ms() + slot->s_request.at_least;
+		until = now_ms + slot->s_request.at_least;
 		slot->s_keep_until = until;
 	}
 	SpinLockRelease(&slot->s_mutex);

@@ -37,7 +37,8 @@ extern void zkl_worker_slot_note_claimed(int slotno, int64 token);
 
 /*
  * Whoever claimed it never learnt of it: it is to be claimed once more.  The result is
- * until when, in ms; 0: it is no reservation any more.
+ * until when, in ms; 0: it is no reservation any more, or stays one, as somebody was
+ * told a time with its token, which zk_tickets shows.
  */
 extern int64 zkl_worker_slot_unclaim(int slotno, int64 token);
 

@@ -84,6 +84,21 @@ foreach my $call ("zk_claim_ticket($ticket)", 'zk_claim_next()')
 like($rival->query("SELECT * FROM zk_claim_next('0')"), qr/^$ticket\|/, 'as it is');
 end_all();
 
+# Unless somebody was told a time with the token that the view shows
+$ticket = granted('/relied');
+$net->hold('server1-*', 'up');
+$test->look_until($one, "SELECT lease_remaining < '5.8 s' FROM zk_status", 't', 'the last beat is some time ago');
+$rival->send("SELECT zk_claim_ticket($ticket)");
+wait_state($ticket, 'claimed');
+is($app->query("SELECT zk_assert_lock('/relied', token) > '0' FROM zk_tickets"), 't', 'another session relies on it');
+$rival->cancel(running => 1);
+is($rival->sqlstate, '57014', 'the claim is cancelled');
+$net->pass('server1-*');
+is($third->query("SELECT ticket IS NULL FROM zk_claim_next('0')"), 't', 'but the ticket is not given to others');
+is($app->query("SELECT zk_withdraw($ticket)"), 'f', 'nor withdrawn');
+is($app->query("SELECT zk_assert_lock('/relied', token) > '0' FROM zk_tickets"), 't', 'it stays reserved');
+end_all();
+
 # At any moment around the grant.  Who is told that it was cancelled while claiming has
 # claimed nothing; later only the answer is lost, and the view has it.
 my %seen;
