@@ -809,19 +809,23 @@ const ZklTaskOwner zkl_claims_owner = {
 	.end = end_claim,
 };
 
-/* Whoever asks for one ticket does not wait for it. */
+/*
+ * Whoever asks for one ticket does not wait for it.  Without a lease nothing is given out,
+ * so that nobody looks through all tickets, for each claim, as long as ZooKeeper is away.
+ */
 void
 zkl_claims_tick(void)
 {
+	bool		has_lease = zkl_boottime_ms() < lease_now();
 	dlist_mutable_iter iter;
 
 	if (!claims_are_due)
 		return;
-	claims_are_due = false;
+	claims_are_due = !has_lease;
 	dlist_foreach_modify(iter, &claims)
 	{
 		Claim	   *claim = (Claim *) dlist_container(Renewal, node, iter.cur);
-		int64		token = find_ticket(claim);
+		int64		token = has_lease ? find_ticket(claim) : 0;
 
 		if (token != 0)
 		{
