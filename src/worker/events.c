@@ -125,6 +125,7 @@ typedef struct
 	int64		asked_us;		/* when the call of its request began */
 	int64		within;			/* the order of those who asked then */
 	int			slotno;
+	bool		waits;			/* else asked_us is 0 */
 } Turn;
 
 static Turn *turns = NULL;
@@ -459,7 +460,8 @@ note_turn(Turn *turn, int slotno)
 
 	turn->slotno = slotno;
 	turn->within = request->kind == ZKL_KIND_LOCK ? request->ticket : request->asked_us;
-	turn->asked_us = zkl_slot_peek(slotno) != ZKL_SLOT_WAITING ? 0 :
+	turn->waits = zkl_slot_peek(slotno) == ZKL_SLOT_WAITING;
+	turn->asked_us = !turn->waits ? 0 :
 		request->kind == ZKL_KIND_LOCK ? request->asked_us : PG_INT64_MAX;
 }
 
@@ -530,7 +532,11 @@ zkl_from_slots_take(void)
 	nsince = take_all_released(dirty_since, nsince);
 	n = order_turns(n, nsince);
 	for (i = 0; i < n; i++)
-		take_any(turns[i].slotno);
+	{
+		/* One that was submitted since then is dirty again. */
+		if (turns[i].waits || zkl_slot_peek(turns[i].slotno) != ZKL_SLOT_WAITING)
+			take_any(turns[i].slotno);
+	}
 }
 
 /* ---- after a restart of the worker ---- */
