@@ -529,12 +529,12 @@ zkl_promise_make(int slotno, uint32 generation, int64 token, int64 *until)
 }
 
 void
-zkl_promise_tell_loss(int slotno, int64 token)
+zkl_promise_tell_loss(int slotno, const ZklSlot *lost)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
-	if (zkl_slot_is_lost_reservation(slot) && slot->s_answer.token == token)
+	if (zkl_slot_is_lost_reservation(slot) && slot->s_serial == lost->s_serial)
 		slot->s_lost_until = 0;
 	SpinLockRelease(&slot->s_mutex);
 	zkl_dirty_set(slotno, ZKL_WAKE_AT_LEISURE);

@@ -186,7 +186,7 @@ extern void zkl_hold_abort_scopes(SubTransactionId subid);
 extern bool zkl_promise_make(int slotno, uint32 generation, int64 token, int64 *until);
 
 /* Somebody is about to be told that a reservation is lost: its slot may go. */
-extern void zkl_promise_tell_loss(int slotno, int64 token);
+extern void zkl_promise_tell_loss(int slotno, const ZklSlot *lost);
 
 /* Ends the process if its client is gone, before it is given what only it could use. */
 extern void zkl_promise_check_client(void);

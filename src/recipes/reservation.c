@@ -206,7 +206,7 @@ static void
 tell_role_of_loss(int slotno, const ZklSlot *slot)
 {
 	if (slot->s_request.roleid == GetSessionUserId())
-		zkl_promise_tell_loss(slotno, slot->s_answer.token);
+		zkl_promise_tell_loss(slotno, slot);
 }
 
 static void

@@ -179,7 +179,7 @@ raise_over(int slotno, const ZklSlot *slot)
 {
 	const char *why = zkl_slot_lost_detail((ZklError) slot->s_answer.error);
 
-	zkl_promise_tell_loss(slotno, slot->s_answer.token);
+	zkl_promise_tell_loss(slotno, slot);
 	if (slot->s_withdrawn)
 		why = "The server takes no requests for locks any more: it was drained, stopped or disabled.";
 	else if (slot->s_answer.granted_us == 0)
