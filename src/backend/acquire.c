@@ -336,7 +336,7 @@ zkl_under_way_check_role(int wanted)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("too many distributed locks held or awaited by this role"),
-			 errdetail("Its sessions and reservations have %d requests, and the call needs %d more, but \"%s\" allows %d.",
+			 errdetail("Its sessions, reservations and tickets have %d requests, and the call needs %d more, but \"%s\" allows %d.",
 					   has, wanted, "zklock.max_requests_per_role", most),
 			 errhint("A superuser can increase \"zklock.max_requests_per_role\" for the role, or \"zklock.max_requests\".")));
 }

@@ -191,10 +191,11 @@ void
 zkl_backend_slot_end_takes(const char *path, ZklDialect dialect)
 {
 	int			slotno = zkl_control_find_slot(path, dialect);
-	ZklSlot    *slot = &zkl_slots[slotno];
+	ZklSlot    *slot;
 
 	if (slotno < 0)
 		return;
+	slot = &zkl_slots[slotno];
 	SpinLockAcquire(&slot->s_mutex);
 	if (slot->s_request.dialect == dialect && strcmp(slot->s_request.path, path) == 0)
 		slot->s_cacheable = false;

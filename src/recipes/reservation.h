@@ -22,8 +22,8 @@ extern bool zkl_reservation_make(ZklLockRequest *request, bool once, int64 *toke
 
 /*
  * From now on the reservation lasts for so many ms; 0: it ends.  False, with a WARNING:
- * there is none with that token on this server, or its time is over, or it is lost.  Error 42501 if another user made it; 40001 if
- * it is renewed, but the lease has passed.
+ * there is none with that token on this server, or its time is over, or it is lost.
+ * Error 42501 if another user made it; 40001 if it is renewed, but the lease has passed.
  */
 extern bool zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms);
 

@@ -309,7 +309,8 @@ typedef struct ZklSlot
 	 * In ms of boottime.h, 0: none.  A reservation that is lost stays in its
 	 * slot until its time would have been over, or somebody was told, and so
 	 * does a ticket that has ended: the worker sets it, or the backend that
-	 * drains; the backend that tells it clears it.
+	 * drains or sees first that the ticket has lapsed; the backend that tells
+	 * it clears it.
 	 */
 	int64		s_lost_until;
 
