@@ -443,6 +443,7 @@ typedef struct News
 		ENDED					/* value: of waitpid() */
 	}			what;
 	int			value;
+	bool		by_guard;		/* when it ended, it had been told to */
 } News;
 
 static Shared *shared = NULL;
@@ -456,6 +457,7 @@ static const char *name = NULL; /* of the program */
 static pid_t program = 0;		/* in the inner guard */
 static bool begun = false;		/* in zklock-run */
 static int	status = -1;		/* in zklock-run: see zkl_guard_read_news() */
+static bool by_guard = false;	/* in zklock-run: of the program's end */
 
 static bool
 share_memory(void)
@@ -550,6 +552,12 @@ zkl_guard_has_ended(void)
 	return atomic_load(&shared->termed) || atomic_load(&shared->killed);
 }
 
+bool
+zkl_guard_has_ended_program(void)
+{
+	return by_guard;
+}
+
 void
 zkl_guard_signal(int signo)
 {
@@ -591,6 +599,8 @@ tell_run(int what, int value)
 {
 	News		item = {.what = what,.value = value};
 
+	/* "killed" is set behind the first signals, which it may have ended by. */
+	item.by_guard = zkl_guard_has_ended() || zkl_clock_ms() >= atomic_load(&shared->kill);
 	if (write(news[1], &item, sizeof(item)) != sizeof(item))
 		return;					/* zklock-run is gone */
 }
@@ -875,8 +885,11 @@ take_news(const News *item)
 		status = item->value == ENOENT ? ZKL_RUN_NOT_FOUND : ZKL_RUN_NOT_EXECUTABLE;
 	}
 	else if (item->what == ENDED && status < 0)
+	{
 		status = WIFEXITED(item->value) ? WEXITSTATUS(item->value) :
 			128 + WTERMSIG(item->value);
+		by_guard = item->by_guard;
+	}
 }
 
 int
@@ -898,6 +911,7 @@ zkl_guard_read_news(void)
 		{
 			zkl_options_say("the guard of \"%s\" was killed, and with it the program", name);
 			status = 128 + SIGKILL;
+			by_guard = zkl_guard_has_ended();
 		}
 	}
 	return status;

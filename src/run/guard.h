@@ -47,6 +47,12 @@ extern int64_t zkl_guard_enforce(void);
 /* Whether a deadline has come, and there was something to end */
 extern bool zkl_guard_has_ended(void);
 
+/*
+ * Whether the program itself was told to end before it did.  One that had ended by then
+ * was not, whatever has become of what it had left.
+ */
+extern bool zkl_guard_has_ended_program(void);
+
 /* Passes a signal on to all processes of the program. */
 extern void zkl_guard_signal(int signo);
 

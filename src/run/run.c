@@ -157,20 +157,22 @@ end_rest(void)
 {
 	int64_t		now = zkl_clock_ms();
 
-	if (zkl_guard_has_ended() && zkl_holding_is_limited(now))
+	if (zkl_guard_has_ended_program() && zkl_holding_is_limited(now))
 		zkl_options_say("ended the program after --at-most");
-	else if (zkl_guard_has_ended())
+	else if (zkl_guard_has_ended_program())
 		zkl_options_say("ended the program, as \"%s\" could not be kept: %s", options.lock,
 						zkl_holding_trouble());
 	zkl_holding_limit(now + LEFT_MS);
 }
 
-/* Returns the program's exit status. */
+/*
+ * Returns the program's exit status.  A program that was ended has not succeeded, even if
+ * it says so.
+ */
 static int
 watch(void)
 {
 	int			status = -1;
-	bool		by_deadline = false;
 
 	for (;;)
 	{
@@ -180,16 +182,15 @@ watch(void)
 			take_signals();
 		status = zkl_guard_read_news();
 		if (ran && status >= 0)
-		{
-			by_deadline = zkl_guard_has_ended();
 			end_rest();
-		}
 		zkl_guard_reap();
 		if (zkl_guard_is_over())
 			break;
 		zkl_holding_keep();
 	}
-	if (!by_deadline && zkl_guard_has_ended())
+	if (zkl_guard_has_ended_program())
+		return status == 0 ? 128 + SIGTERM : status;
+	if (zkl_guard_has_ended())
 		zkl_options_say("ended what \"%s\" had left running", options.program[0]);
 	return status;
 }

@@ -169,6 +169,37 @@ is("$status $out", "0 again\n", 'is repeated');
 ($status, $out) = run_it($one, @least, 'echo', 'no more');
 is("$status $out", '0 ', 'until one succeeds');
 
+# What zklock-run ends has not succeeded, also if it takes SIGTERM for a reason to exit with 0.
+my $polite = 'trap "exit ${0#sh}" TERM; sleep 60 & wait';
+@least = ('--once=1 day', '--guarantee=at_least_once', '--at-most=300ms', '/ended', '--');
+($status, $out, $err) = run_it($one, @least, 'sh', '-c', $polite, 'sh0');
+is($status, 143, 'a program that --at-most ends, and that exits with 0: as if SIGTERM had ended it');
+like($err, qr/ended the program after --at-most/, 'it says so');
+($status) = run_it($one, @least, 'sh', '-c', $polite, 'sh5');
+is($status, 5, 'at_least_once: that run did not count; another exit status is passed on');
+($status, $out) = run_it($one, @least, 'echo', 'again');
+is("$status $out", "0 again\n", 'nor did that one');
+($status) = run_it($one, '--once=1 day', '--at-most=300ms', '/ended_most', '--', 'sh', '-c', $polite, 'sh0');
+is($status, 143, 'at_most_once: 143, too');
+($status, $out) = run_it($one, '--once=1 day', '/ended_most', '--', 'echo', 'again');
+is("$status $out", '0 ', 'and that run counts, as it began');
+
+# Who has finished by then has succeeded, whatever is ended that it has left.
+my $left = "$dir/left";
+@least = ('--once=1 day', '--guarantee=at_least_once', '/finished', '--');
+$run = start($one, @least, 'sh', '-c',
+	"sleep 60 & echo \$! >$left.new; mv $left.new $left; until [ -e $left.go ]; do sleep 0.01; done");
+wait_for(sub { -e $left }, 'the program runs');
+kill 'STOP', $run->pid;
+append_to_file("$left.go", '');
+my $left_pid = slurp_file($left) + 0;
+wait_for(sub { !kill 0, $left_pid }, 'a guard ends what the program has left');
+kill 'CONT', $run->pid;
+is($run->status, 0, 'the program has ended before the lock was in doubt');
+like($run->err, qr/ended what "sh" had left running/, 'it says what was ended');
+($status, $out) = run_it($one, @least, 'echo', 'no more');
+is("$status $out", '0 ', 'at_least_once: that run counts');
+
 # ---- whatever ends, the next one begins later
 
 my %ends = (
@@ -251,6 +282,13 @@ is($run->status, 143, 'zk_break_lock() ends the program');
 like($run->err, qr{the reservation of "/broken" is gone: .*An operator broke it}, 'it says why');
 like($run->err, qr{ended the program, as "/broken" could not be kept: .*An operator broke it},
 	'and of which lock that was');
+@least = ('--once=1 day', '--guarantee=at_least_once', '/broken', '--');
+$run = start($one, @least, 'sh', '-c', "trap 'exit 0' TERM; sleep 60 & : >$dir/polite; wait");
+wait_for(sub { -e "$dir/polite" }, 'the program runs');
+$holder->query("SELECT zk_break_lock('/broken')");
+is($run->status, 143, 'also one that then exits with 0');
+($status, $out) = run_it($one, @least, 'echo', 'again');
+is("$status $out", "0 again\n", 'at_least_once: that run did not count');
 # One that does not heed SIGTERM has the grace, once.
 $run = start($one, '--grace=200ms', '/broken', '--', job('stubborn broken', 60));
 begins('stubborn broken');
