@@ -56,15 +56,21 @@ name_of(const ZklSlot *slot)
 	return zkl_text_for_client(zkl_text_to_display(path, (int) strlen(path)));
 }
 
-/* As zkl_ticket_next(), but of any user */
+/*
+ * As zkl_ticket_next(), but of any user; with that number, unless it is 0.  What no look
+ * without the mutex shows is not copied: a slot is large, and there may be thousands.
+ */
 static int
-next_ticket(int from, ZklSlot *copy)
+next_ticket(int from, int64 number, ZklSlot *copy)
 {
 	int			i;
 
 	for (i = from; i < zkl_control->ctl_nrequests; i++)
 	{
-		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED || zkl_slots[i].s_request.ticket == 0)
+		int64		ticket = zkl_slots[i].s_request.ticket;
+
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED || ticket == 0 ||
+			(number != 0 && ticket != number))
 			continue;
 		zkl_slot_lapse(i);
 		zkl_slot_copy(i, copy);
@@ -77,10 +83,10 @@ next_ticket(int from, ZklSlot *copy)
 int
 zkl_ticket_next(int from, ZklSlot *copy)
 {
-	int			slotno = next_ticket(from, copy);
+	int			slotno = next_ticket(from, 0, copy);
 
 	while (slotno >= 0 && copy->s_request.roleid != GetSessionUserId())
-		slotno = next_ticket(slotno + 1, copy);
+		slotno = next_ticket(slotno + 1, 0, copy);
 	return slotno;
 }
 
@@ -88,10 +94,10 @@ zkl_ticket_next(int from, ZklSlot *copy)
 static int
 find_numbered(int64 number, ZklSlot *copy)
 {
-	int			slotno = -1;
+	int			slotno = number == 0 ? -1 : next_ticket(0, number, copy);
 
-	while ((slotno = next_ticket(slotno + 1, copy)) >= 0 && copy->s_request.ticket != number)
-		;
+	while (slotno >= 0 && copy->s_request.ticket != number)
+		slotno = next_ticket(slotno + 1, number, copy);
 	return slotno;
 }
 

@@ -474,6 +474,9 @@ lease_now(void)
 	return deadline_ms;
 }
 
+/* A claim whose answer would be behind the end of the lease: see below. */
+static void claim_again(Renewal *renewal);
+
 /* Whether a beat has been acknowledged just now */
 static bool
 has_just_been_proved(int64 lease, int64 now)
@@ -548,6 +551,11 @@ zkl_renewals_tick(void)
 
 		if (lease <= renewal->lease && now < renewal->until)
 			continue;
+		if (renewal->token != 0 && lease <= now / 1000)
+		{
+			claim_again(renewal);
+			continue;
+		}
 		(void) zkl_worker_slot_grant(renewal->task.slotno, renewal->token, false);
 		zkl_operation_end(&renewal->task);
 	}
@@ -849,19 +857,41 @@ give_back(int slotno, int64 token)
 		return;
 	zkl_worker_tell(ZKL_EVENT(RELEASE,.request = (uint32) slotno,
 							  .end.keep_until = until * 1000));
-	zkl_tickets_granted(slotno);
+	if (zkl_gate_read() != ZKL_GATE_OPEN || zkl_gate_drain() != 0)
+		(void) zkl_slot_withdraw(slotno, zkl_slots[slotno].s_request.ticket, true);
+	else
+		zkl_tickets_granted(slotno);
+}
+
+static void
+give_token_back(int64 token)
+{
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) == ZKL_SLOT_RELEASED && zkl_slots[i].s_request.ticket != 0)
+			give_back(i, token);
+	}
 }
 
 void
 zkl_claims_give_back(const ZklSlot *question)
 {
-	int			i;
+	if (question->s_answer.token != 0 && !question->s_holder.taken)
+		give_token_back(question->s_answer.token);
+}
 
-	if (question->s_answer.token == 0 || question->s_holder.taken)
-		return;
-	for (i = 0; i < zkl_control->ctl_nrequests; i++)
-	{
-		if (zkl_slot_peek(i) == ZKL_SLOT_RELEASED && zkl_slots[i].s_request.ticket != 0)
-			give_back(i, question->s_answer.token);
-	}
+static void
+claim_again(Renewal *renewal)
+{
+	Claim	   *claim = (Claim *) renewal;
+
+	claim->given = false;
+	claim->hurries |= zkl_slots[renewal->task.slotno].s_holder.timed_out;
+	zkl_worker_slot_note_claimed(renewal->task.slotno, 0);
+	dlist_delete(&renewal->node);
+	dlist_push_head(&claims, &renewal->node);
+	claims_are_due = true;
+	give_token_back(renewal->token);
 }
