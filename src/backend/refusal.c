@@ -238,8 +238,10 @@ queued_words(const ZklAheadEntry *entry, bool names)
 						shown(data.server, sizeof(data.server)),
 						timestamptz_to_str(entry->kept_until), data.pid,
 						names ? user_words(&data) : "");
-	return psprintf("process %d of server \"%s\"%s since %s",
-					data.pid, shown(data.server, sizeof(data.server)),
+	return psprintf("%s of server \"%s\"%s since %s",
+					strcmp(data.lifetime, "ticket") == 0 ? "a ticket" :
+					psprintf("process %d", data.pid),
+					shown(data.server, sizeof(data.server)),
 					names ? user_words(&data) : "",
 					time_words(&data));
 }

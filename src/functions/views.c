@@ -405,7 +405,9 @@ add_blocker(ZklRow *row, const ZklSlot *wait, const ZklJudged *c, bool visible)
 
 	zkl_queuerow_add_server(row, c->entry->data, c->entry->length, &data,
 							visible);
-	if (c->kept)
+	if (zkl_node_data_has_no_session(&data))
+		data.pid = 0;			/* see add_contender() */
+	else if (c->kept)
 		memset(&data, 0, sizeof(data));
 	zkl_row_int_or_null(row, visible ? data.pid : 0);
 	if (names)

@@ -61,6 +61,27 @@ is($app->query("SELECT zk_claim_ticket($second) IS NULL"), 't', 'and cannot be c
 $test->wait_queue('/t', 4);
 is($test->look($one, "SELECT DISTINCT waiting_pid IS NULL FROM zk_lock_waits WHERE path = '/t'"),
 	't', 'no session waits for it');
+my $behind = $test->session($two);
+my $blocker = "SELECT blocking_server, blocking_pid, blocking_usename, blocking_granted FROM zk_lock_waits"
+  . " WHERE path = '/t'";
+is($test->look($two, $blocker), 'server1||app|t', 'nor has a session what others wait for');
+is($test->look($one, "$blocker AND blocking_granted LIMIT 1"), 'server1||app|t', 'on its own server neither');
+$test->enqueue($behind, "SELECT zk_lock('/t')", '/t');
+is($test->look($two, "$blocker AND waiting_pid = " . $behind->pid . ' AND NOT blocking_granted'), 'server1||app|f',
+	'nor the ticket that is next to a session');
+$behind->cancel;
+is($behind->sqlstate, '57014', 'which gives up');
+$test->wait_queue('/t', 4);
+$admin->query("SELECT zk_lock('/q')");
+my $queued = $app->query("SELECT zk_enqueue('/q', '10 min')");
+$test->wait_queue('/q', 2);
+$behind->query("SET lock_timeout = '500ms'");
+is($behind->error("SELECT zk_lock('/q')"), '55P03', 'or is out of time');
+like($behind->messages, qr/The nearest request ahead is that of a ticket of server "server1" \(user "app"/,
+	'and hears of a ticket');
+$behind->close;
+is($app->query("SELECT zk_withdraw($queued)"), 't', 'a ticket that waits is withdrawn');
+$admin->query("SELECT zk_unlock('/q')");
 $app->query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 like($test->look($one, "SELECT detail FROM zk_healthcheck() WHERE check_name = 'waits'"),
 	qr/hold back VACUUM: 0,/, 'nor holds it back VACUUM, as does the session that made it');
@@ -138,7 +159,7 @@ is($app->query('SELECT zk_withdraw(NULL)'), 'f', 'once');
 $app->query('SELECT zk_cancel_reservation(path, token) FROM zk_tickets');
 $test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'nothing is left');
 is($test->look($one, 'SELECT tickets_enqueued, tickets_claimed, tickets_lapsed FROM zk_stat_server'),
-	'10|6|2', 'all are counted');
+	'11|6|2', 'all are counted');
 
 # ---- arguments and limits
 
