@@ -768,7 +768,9 @@ warn_of_snapshot(ZklDeadlines *at, int slotno, const char *name, int64 now)
 	}
 	at->warn = ZKL_NEVER;
 	ereport(WARNING,
-			(errmsg("the wait for distributed lock \"%s\" holds back VACUUM and CREATE INDEX CONCURRENTLY",
+			(zkl_slots[slotno].s_request.kind == ZKL_KIND_CLAIM ?
+			 errmsg("the wait for a ticket holds back VACUUM and CREATE INDEX CONCURRENTLY") :
+			 errmsg("the wait for distributed lock \"%s\" holds back VACUUM and CREATE INDEX CONCURRENTLY",
 					name),
 			 errdetail("%s", at->keeps_snapshot),
 			 errhint("Wait in a CALL of its own, at the isolation level READ COMMITTED.")));

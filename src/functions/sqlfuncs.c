@@ -971,14 +971,15 @@ zkl_sql_claim_ticket(PG_FUNCTION_ARGS)
 
 /* The row (ticket, path, token); of NULLs if there was none in time */
 static Datum
-claim_next(FunctionCallInfo fcinfo, const char **paths, int n)
+claim_next(FunctionCallInfo fcinfo, const char **paths, int n, const char *keeps_snapshot)
 {
 	ZklClaimed	claimed;
 	TupleDesc	columns;
 	Datum		values[3] = {0};
 	bool		nulls[3] = {true, true, true};
 
-	if (zkl_ticket_claim_next(zkl_target_timeout_ms(fcinfo, 0), paths, n, &claimed))
+	if (zkl_ticket_claim_next(zkl_target_timeout_ms(fcinfo, 0), paths, n, keeps_snapshot,
+							  &claimed))
 	{
 		char	   *path = zkl_text_to_display(claimed.path, (int) strlen(claimed.path));
 
@@ -1012,7 +1013,7 @@ zkl_sql_claim_next(PG_FUNCTION_ARGS)
 		for (i = 0; i < n; i++)
 			paths[i] = zkl_target_lock(DatumGetTextPP(names[i]), ZKL_NEEDS_NOTHING).path;
 	}
-	PG_RETURN_DATUM(claim_next(fcinfo, paths, n));
+	PG_RETURN_DATUM(claim_next(fcinfo, paths, n, NULL));
 }
 
 Datum
@@ -1020,8 +1021,7 @@ zkl_sql_await_ticket(PG_FUNCTION_ARGS)
 {
 	Datum		row;
 
-	(void) zkl_snapshot_give_up(fcinfo);
-	row = claim_next(fcinfo, NULL, 0);
+	row = claim_next(fcinfo, NULL, 0, zkl_snapshot_give_up(fcinfo));
 	zkl_snapshot_regain();
 	PG_RETURN_DATUM(row);
 }

@@ -258,7 +258,7 @@ take_claimed(int64 token, ZklClaimed *claimed)
 /* number 0: of the next one.  False: it is not to be had, or none was within that time. */
 static bool
 ask_worker(int64 number, const char *name, dsm_segment *segment, int64 timeout_ms,
-		   ZklClaimed *claimed)
+		   const char *keeps_snapshot, ZklClaimed *claimed)
 {
 	ZklTarget	target = {"", name, ZKL_DIALECT_CURATOR_RW};
 	ZklQuestion question = {.kind = ZKL_KIND_CLAIM,.token = number,.awaits = number == 0};
@@ -273,6 +273,8 @@ ask_worker(int64 number, const char *name, dsm_segment *segment, int64 timeout_m
 	question.segment = segment == NULL ? DSM_HANDLE_INVALID : dsm_segment_handle(segment);
 	zkl_wait_begin_answer(&at, timeout_ms, answer_ms, number == 0);
 	at.look = ZKL_NEVER;
+	if (keeps_snapshot != NULL)
+		zkl_wait_warn_of_snapshot(&at, keeps_snapshot);
 	zkl_wait_for_answer(&target, &question, claim_context, &at, &answer);
 	if (answer.s_state == ZKL_SLOT_FAILED)
 		zkl_refusal_raise_failed("", (ZklError) answer.s_answer.error, 0);
@@ -296,7 +298,7 @@ zkl_ticket_claim(int64 number, ZklClaimed *claimed)
 		return false;
 	}
 	if (ask_worker(number, zkl_text_to_display(path, (int) strlen(path)), NULL, ZKL_FOREVER,
-				   claimed))
+				   NULL, claimed))
 		return true;
 
 	/* It ended meanwhile, somebody was faster, or this server has no lease. */
@@ -327,7 +329,8 @@ write_names(const char **names, int n)
 }
 
 bool
-zkl_ticket_claim_next(int64 timeout_ms, const char **names, int n, ZklClaimed *claimed)
+zkl_ticket_claim_next(int64 timeout_ms, const char **names, int n,
+					  const char *keeps_snapshot, ZklClaimed *claimed)
 {
 	dsm_segment *segment = names != NULL ? write_names(names, n) : NULL;
 	bool		done;
@@ -339,7 +342,7 @@ zkl_ticket_claim_next(int64 timeout_ms, const char **names, int n, ZklClaimed *c
 	 * by then.
 	 */
 	do
-		done = ask_worker(0, "", segment, timeout_ms, claimed);
+		done = ask_worker(0, "", segment, timeout_ms, keeps_snapshot, claimed);
 	while (!done && timeout_ms == ZKL_FOREVER);
 	if (segment != NULL)
 		dsm_detach(segment);

@@ -38,10 +38,11 @@ extern bool zkl_ticket_claim(int64 number, ZklClaimed *claimed);
 
 /*
  * Waits for a ticket of this session's user to be granted, and claims it; names: of one of
- * these locks, n of them in UTF-8, or NULL.  False: none was within that time.
+ * these locks, n of them in UTF-8, or NULL.  keeps_snapshot: see
+ * zkl_wait_warn_of_snapshot(); or NULL.  False: none was within that time.
  */
 extern bool zkl_ticket_claim_next(int64 timeout_ms, const char **names, int n,
-								  ZklClaimed *claimed);
+								  const char *keeps_snapshot, ZklClaimed *claimed);
 
 /* Ends a ticket that is not claimed, or all of this session's user.  False: there is none. */
 extern bool zkl_ticket_withdraw(int64 number);

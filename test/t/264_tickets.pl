@@ -161,6 +161,26 @@ $test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'nothing is left');
 is($test->look($one, 'SELECT tickets_enqueued, tickets_claimed, tickets_lapsed FROM zk_stat_server'),
 	'11|6|2', 'all are counted');
 
+# ---- a wait that keeps its snapshot
+
+$one->safe_psql('postgres', "ALTER ROLE app SET deadlock_timeout = '100ms'");
+my $keeps = $test->session($one, user => 'app');
+is($keeps->query("CALL zk_await_ticket('500 ms')"), '||', 'a CALL');
+is($keeps->messages, '', 'holds back no VACUUM');
+$keeps->query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+$keeps->send("CALL zk_await_ticket('10 min')");
+ok(wait_for(sub { $keeps->busy && @{ $keeps->{answer}{notices} } }, 'a warning'), 'at this isolation level it warns');
+$ticket = $app->query("SELECT zk_enqueue('/v', '10 min')");
+like($keeps->value, qr/^$ticket\|/, 'and goes on');
+like($keeps->messages,
+	qr/^WARNING\n01000\nthe wait for a ticket holds back VACUUM and CREATE INDEX CONCURRENTLY\nAt this isolation level/m,
+	'what it holds back, and why');
+$keeps->query('COMMIT');
+$keeps->close;
+$app->query("SELECT zk_cancel_reservation('/v', token) FROM zk_tickets");
+$test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'it ends');
+$one->safe_psql('postgres', 'ALTER ROLE app RESET deadlock_timeout');
+
 # ---- arguments and limits
 
 my %bad = (
