@@ -146,7 +146,7 @@ is($many[0]->query(sprintf $count, 1, 60), 60, 'a session of a role');
 is($many[1]->query(sprintf $count, 61, 99), 39, 'and another one');
 cmp_ok($many[1]->query("SELECT zk_reserve('/role/100', '1h')"), '>', 0, 'and a reservation');
 is($many[1]->error("SELECT zk_try_lock('/role/101')"), '53400', 'have half of all together');
-like($many[1]->messages, qr/have 100 requests, and the call needs 1 more.*max_requests_per_role" allows 100/,
+like($many[1]->messages, qr/Its sessions, reservations and tickets have 100 requests, and the call needs 1 more.*max_requests_per_role" allows 100/,
 	'which the error says');
 is($test->session($node, user => 'few')->query("SELECT zk_try_lock('/role/101')"), 't', 'others have theirs');
 $node->safe_psql('postgres', 'ALTER ROLE many SET zklock.max_requests_per_role = 101');
