@@ -156,7 +156,7 @@ raise_no_ticket(int64 number)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("there is no ticket %lld on this server", (long long) number),
 			 here ?
-			 errdetail("It has ended: its reservation is over, it was withdrawn, or its end was told before.") :
+			 errdetail("It has ended: its reservation is over, it was withdrawn or not claimed in time, or its end was told before.") :
 			 errdetail("Another server made it, or this one before it was restarted, which ended all tickets."),
 			 here ?
 			 errhint("See the view zk_tickets.") :
