@@ -146,18 +146,27 @@ zkl_ticket_enqueue(ZklLockRequest *requests, int n, int64 duration_ms, Datum *nu
 
 /* ---- why not ---- */
 
+/* Whether this server, since it was started, can have made it */
+static bool
+is_of_here(int64 number)
+{
+	return (uint64) number >> 32 ==
+		pg_atomic_read_u64(&zkl_control->ctl_next_ticket) >> 32;
+}
+
+#define NOT_OF_HERE	"Another server made it, or this one before it was restarted, which ended all tickets."
+
 pg_noreturn static void
 raise_no_ticket(int64 number)
 {
-	bool		here = (uint64) number >> 32 ==
-	pg_atomic_read_u64(&zkl_control->ctl_next_ticket) >> 32;
+	bool		here = is_of_here(number);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("there is no ticket %lld on this server", (long long) number),
 			 here ?
 			 errdetail("It has ended: its reservation is over, it was withdrawn or not claimed in time, or its end was told before.") :
-			 errdetail("Another server made it, or this one before it was restarted, which ended all tickets."),
+			 errdetail(NOT_OF_HERE),
 			 here ?
 			 errhint("See the view zk_tickets.") :
 			 errhint("Ask the server that made it, or call zk_enqueue() again.")));
@@ -200,27 +209,26 @@ raise_over(int slotno, const ZklSlot *slot)
 	pg_unreachable();
 }
 
-static int
-find_own_ticket(int64 number, ZklSlot *slot)
+static void
+check_own(const ZklSlot *slot)
 {
-	int			slotno = find_numbered(number, slot);
-
-	if (slotno < 0)
-		raise_no_ticket(number);
 	if (slot->s_request.roleid != GetSessionUserId())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for ticket %lld", (long long) number),
+				 errmsg("permission denied for ticket %lld",
+						(long long) slot->s_request.ticket),
 				 errdetail("Only the role that made it can use it.")));
-	return slotno;
 }
 
 /* One that waits, or is to be claimed */
 static int
 find_claimable(int64 number, ZklSlot *slot)
 {
-	int			slotno = find_own_ticket(number, slot);
+	int			slotno = find_numbered(number, slot);
 
+	if (slotno < 0)
+		raise_no_ticket(number);
+	check_own(slot);
 	if (zkl_slot_is_lost_reservation(slot))
 		raise_over(slotno, slot);
 	if (zkl_slot_is_reserved(slot))
@@ -367,12 +375,31 @@ zkl_ticket_withdraw_all(void)
 	return any;
 }
 
+/* Who asks at a wrong server would think that the ticket is over, and go on. */
+static void
+warn_no_ticket(int64 number)
+{
+	ereport(WARNING,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("there is no ticket %lld on this server", (long long) number),
+			 errdetail(NOT_OF_HERE),
+			 errhint("A ticket can be withdrawn only on the server that made it.")));
+}
+
 bool
 zkl_ticket_withdraw(int64 number)
 {
 	ZklSlot		slot;
+	int			slotno;
 
 	zkl_lifetime_check();
-	return find_numbered(number, &slot) >= 0 &&
-		zkl_slot_withdraw(find_own_ticket(number, &slot), number, false);
+	slotno = find_numbered(number, &slot);
+	if (slotno < 0)
+	{
+		if (!is_of_here(number))
+			warn_no_ticket(number);
+		return false;
+	}
+	check_own(&slot);
+	return zkl_slot_withdraw(slotno, number, false);
 }

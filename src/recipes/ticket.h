@@ -44,7 +44,10 @@ extern bool zkl_ticket_claim(int64 number, ZklClaimed *claimed);
 extern bool zkl_ticket_claim_next(int64 timeout_ms, const char **names, int n,
 								  const char *keeps_snapshot, ZklClaimed *claimed);
 
-/* Ends a ticket that is not claimed, or all of this session's user.  False: there is none. */
+/*
+ * Ends a ticket that is not claimed, or all of this session's user.  False: there is none;
+ * with a WARNING if this server cannot have made it since it was started.
+ */
 extern bool zkl_ticket_withdraw(int64 number);
 extern bool zkl_ticket_withdraw_all(void);
 

@@ -97,6 +97,7 @@ is($app->error("SELECT zk_claim_ticket($ticket)"), '55000', 'the first ticket is
 like($app->messages, qr/there is no ticket $ticket on this server\nIt has ended/, 'which is told');
 is($app->query("SELECT zk_withdraw($third)"), 't', 'the last one is withdrawn');
 is($app->query("SELECT zk_withdraw($third)"), 'f', 'once');
+is($app->messages, '', 'without a warning');
 is($app->error("SELECT zk_claim_ticket($third)"), '55000', 'and cannot be claimed');
 $app->query("SELECT zk_cancel_reservation('/t', token) FROM zk_tickets");
 ok($test->wait_queue('/t', 0), 'nothing is left of them');
@@ -206,6 +207,8 @@ my %bad = (
 	"zk_claim_next('0', array_fill('/b'::text, '{100000}'))" => '53400');
 is($app->error("SELECT $_"), $bad{$_}, "$_: $bad{$_}") foreach sort keys %bad;
 is($app->query('SELECT zk_withdraw(0)'), 'f', 'no such ticket');
+like($app->messages, qr/^WARNING\n55000\nthere is no ticket 0 on this server\nAnother server made it, or /m,
+	'a warning says so');
 is($app->query('SELECT count(*) FROM zk_tickets'), 0, 'nothing came of it');
 is($stranger->error("SELECT zk_enqueue('/b', '1 min')"), '42501', 'it takes the right');
 $one->safe_psql('postgres', 'ALTER ROLE app SET zklock.max_requests_per_role = 3');
@@ -246,6 +249,8 @@ ok($test->wait_queue('/s', 1), 'a stop ends tickets at once');
 $app = $test->session($one, user => 'app');
 is($app->error("SELECT zk_claim_ticket($waits)"), '55000', 'a ticket of before a restart');
 like($app->messages, qr/before it was restarted/, 'is none');
+is($app->query("SELECT zk_withdraw($waits)"), 'f', 'nor is there one to withdraw');
+like($app->messages, qr/^WARNING\n55000\nthere is no ticket $waits on this server\n.*before it was restarted/m, 'with a warning');
 
 # ---- drain
 
