@@ -5,6 +5,8 @@
  *	  validate --rules
  *	  validate FILE ...
  *
+ * Exit status 1: a rule is broken; 2: nothing was checked.
+ *
  * A FILE is what the simulation prints with -t; or the zklock.trace of one server, and
  * FILE.old is read before it; or ZooKeeper's log, as txnlog.pl prints it.  Several of
  * them are merged by the times that begin their lines: then all clocks are one.
@@ -160,6 +162,12 @@ read_all(void)
 			return 1;
 		}
 		advance(s);
+	}
+	if (spec_count(SPEC_WORKERS) == 0)
+	{
+		printf("nothing was checked: in none of the files does a worker begin\n"
+			   "restart a server, or end its worker, with zklock.trace on\n");
+		return 2;
 	}
 	printf("%ld lines, %ld of them of workers whose beginning is not there: "
 		   "the rules allow all that the others did, %ld grants among them\n",

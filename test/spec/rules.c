@@ -292,7 +292,7 @@ event_over(Server *s)
 
 /* ---- a line ---- */
 
-static long counts[2];
+static long counts[SPEC_GRANTS + 1];
 
 static bool
 begins(const char *text, const char *with)
@@ -379,7 +379,10 @@ server_line(Server *s, const Line *line)
 	bool		in = line_is(line, 0, "in");
 
 	if (line_is(line, 1, "begin"))
+	{
+		counts[SPEC_WORKERS]++;
 		return apply(s, line);
+	}
 	if (line_is(line, 0, "process"))
 	{
 		s->known = false;		/* unless its worker begins with the next line */

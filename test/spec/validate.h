@@ -22,6 +22,7 @@ extern const char *spec_line(int server, int64_t at, const char *text);
 /* How many lines since spec_begin() */
 typedef enum SpecCount
 {
+	SPEC_WORKERS,				/* a worker begins: what follows is checked */
 	SPEC_UNKNOWN,				/* nothing was known of their worker */
 	SPEC_GRANTS
 } SpecCount;

@@ -115,5 +115,28 @@ refuses(0, sub { s/^.*in result operation=\d+ rc=0 \/zklock\/t\/second\/.*\n//m 
 refuses(2, sub { s/^.*zk delete \/zklock\/t\/first\/.*\n//m }, qr/stands ahead in ZooKeeper's log/,
 	'a znode ahead that stays');
 
+# ---- turned on by a reload, amid a worker's life
+
+$test->set($two, trace => 'off');
+$c->close;
+$two->restart;
+$test->wait_connected($two);
+unlink glob $two->data_dir . '/zklock.trace*';
+$test->set($two, trace => 'on');
+ok(wait_for(sub { -e $two->data_dir . '/zklock.trace' }, 'the trace'), 'a reload turns the trace on');
+$c = $test->session($two);
+pass_on('/t/fifth');
+($status, $said) = $spec->validate($spec->trace($two), $files[2]);
+is($status, 2, 'a trace without the beginning of a worker is not praised');
+like($said, qr/^nothing was checked.*restart a server, or end its worker/s, 'and what to do is told');
+
+kill 'TERM', my $worker = $test->status($two, 'worker_pid');
+ok(wait_for(sub { !kill 0, $worker }, 'its end'), 'its worker ends');
+$test->wait_connected($two);
+pass_on('/t/sixth');
+($status, $said) = $spec->validate($spec->trace($two), $spec->log($test->zk));
+is($status, 0, 'then the rules allow what the next one did') or diag $said;
+like($said, qr/^\d+ lines, [1-9]\d* of them of workers.*, [1-9]\d* grants/, 'which was checked');
+
 $_->close foreach $a, $b, $c;
 $test->finish;
