@@ -177,6 +177,9 @@ sub run_block
 	if ($block->{text} =~ /^\s*\\|\\gset/m)
 	{
 		run_psql($block->{text}, $dbname, $role, "$name: psql");
+		run_psql($block->{text} =~ s/^SELECT zk_enqueue.*\n//r =~ s/'1 min'/'100 ms'/r,
+			$dbname, $role, "$name: psql, without a ticket in time")
+		  if $block->{text} =~ /zk_await_ticket/;
 	}
 	else
 	{
