@@ -51,6 +51,6 @@ async function main() {
 module.exports = { withLock };
 if (require.main === module)
 	main().catch((error) => {
-		console.error(error.code, error.message);
+		console.error(...[error.code, error.message].filter(Boolean));
 		process.exit(1);
 	});

@@ -50,4 +50,4 @@ if __name__ == "__main__":
     try:
         main()
     except psycopg.Error as error:
-        sys.exit(f"{error.sqlstate} {error}")
+        sys.exit(f"{error.sqlstate or ''} {error}".strip())

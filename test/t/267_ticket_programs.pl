@@ -105,6 +105,14 @@ sub wait_state
 			"$path is $state"), "the ticket is $state");
 }
 
+# Lets those that are over be told.
+sub forget_tickets
+{
+	$consumer->error("SELECT zk_claim_ticket($_)")
+	  foreach split /\n/, $consumer->query('SELECT ticket FROM zk_tickets');
+	return;
+}
+
 # Once a program waits for a ticket, which takes one server connection
 sub waits_ok
 {
@@ -123,9 +131,14 @@ foreach my $name (sort keys %examples)
 		my ($alice, $bob, $carol) = map { "/examples/mails/$name-$_" } qw(alice bob carol);
 		my @command = @{ $is{command} };
 
+		# ---- an error without an SQLSTATE
+		my $p = start(@command[ 0 .. $#command - 1 ], 'postgresql:///postgres?host=/nowhere', "$name-bob");
+		isnt(status($p), 0, "$name: without a server it fails");
+		unlike(said($p), qr/^(?:None|undefined)\b/m, "$name: and says why");
+
 		# ---- as it is meant
 		$holder->query("SELECT zk_lock('$alice')");
-		my $p = start(@command, "$name-alice", "$name-bob");
+		$p = start(@command, "$name-alice", "$name-bob");
 		my $token = says($p, qr/^turn $bob (\d+)$/m, "$name: it has the turn that is to be had");
 		print { $p->{in} } "hello\n";
 		says($p, qr/^mail $bob hello$/m, "$name: and does its work");
@@ -135,6 +148,31 @@ foreach my $name (sort keys %examples)
 		print { $p->{in} } "goodbye\n";
 		is(status($p), 0, "$name: that was all");
 		like(said($p), qr/^mail $alice goodbye$/m, "$name: all was done");
+
+		# ---- a turn that lapses while the program is busy with another one
+		$p = start(@command, "$name-alice", "$name-bob");
+		my ($first) = says($p, qr/^turn (\S+) \d+$/m, "$name: of two turns at once it takes one");
+		my $second = $first eq $alice ? $bob : $alice;
+		wait_state($second, 'lapsed');
+		print { $p->{in} } "one\n";
+		says($p, qr/^turn $second \d+$/m, "$name: it has the other one again, which has lapsed");
+		print { $p->{in} } "two\n";
+		is(status($p), 0, "$name: and ends");
+		like(said($p), qr/^mail $first one\n.*^mail $second two\n/ms, "$name: having done all");
+
+		# ---- a ticket that the role has made elsewhere
+		my $other = "/examples/mails/$name-other";
+		$consumer->query("SELECT zk_enqueue_all(ARRAY['$other'], '1 min', '1 min')");
+		wait_state($other, 'granted');
+		$p = start(@command, "$name-bob");
+		$token = says($p, qr/^turn $bob (\d+)$/m, "$name: one more has its turn");
+		print { $p->{in} } "mine\n";
+		is(status($p), 0, "$name: and ends");
+		unlike(said($p), qr/turn $other/, "$name: without another program's turn");
+		is($consumer->query("SELECT state FROM zk_tickets WHERE path = '$other'"), 'granted',
+			"$name: which waits for it");
+		$consumer->query('SELECT zk_withdraw(NULL)');
+		forget_tickets();
 
 		# ---- killed between grant and claim
 		$holder->query("SELECT zk_lock('$alice')");
