@@ -354,6 +354,8 @@ is($overtaken, 0, 'a ticket comes before what its session asks for next');
 is($denied, 100, 'a try is denied');
 
 # A cached lock is taken without the worker, which has yet to see the ticket.
+$one->append_conf('postgresql.conf', "zklock.cache_time = '10s'");
+$one->reload;
 my $round = 0;
 foreach my $call ("zk_try_lock('/cached')", "zk_lock('/cached', '1 ms')")
 {
