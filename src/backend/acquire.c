@@ -468,8 +468,9 @@ are_some_unused(void)
 
 /*
  * If slots are short, the worker gives cached locks back: wait for one, for as long as
- * the call may wait, because the worker may be stopped.  Error 55P03 if a limit for
- * locks ends the wait.  -1: no slot is about to be free, or none came in time.
+ * the call may wait, because the worker may be stopped.  If a limit for locks ends the
+ * wait, or that for answers, the error is that of this limit.  -1: no slot is about to be
+ * free.
  */
 static int
 claim_given_back(const ZklSlotTaker *taker, const ZklLockRequest *request)
@@ -490,8 +491,12 @@ claim_given_back(const ZklSlotTaker *taker, const ZklLockRequest *request)
 	/* It may have given back the last one before we looked. */
 	if (slotno < 0)
 		slotno = zkl_backend_slot_claim(taker, under_way_spare_slots());
-	if (slotno < 0 && zkl_wait_clock() >= at->lock_timeout && are_some_unused())
-		zkl_stall_raise_unclaimed(request->lock.name, at->raises_after_ms);
+	if (slotno < 0 && zkl_wait_clock() >= until && are_some_unused())
+	{
+		if (zkl_wait_clock() >= at->lock_timeout)
+			zkl_stall_raise_unclaimed(request->lock.name, at->raises_after_ms);
+		zkl_refusal_raise_unreachable();
+	}
 	return slotno;
 }
 

@@ -113,7 +113,7 @@ foreach my $round (1 .. 100)
 	my $end = $rival->sqlstate eq '' ? 'claimed' :
 	  $rival->messages =~ /while claiming a ticket/ ? 'cancelled' : 'answer lost';
 	$seen{$end}++;
-	$rival->query('RESET statement_timeout');
+	1 until $rival->error('RESET statement_timeout') eq '';
 	my $good = $end eq 'cancelled' ?
 	  $rival->query("SELECT ticket FROM zk_claim_next('20 s')") eq $waits :
 	  $rival->query('SELECT state FROM zk_tickets') eq 'claimed';
