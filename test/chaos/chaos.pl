@@ -483,18 +483,23 @@ foreach my $workload (@workloads)
 {
 	violation('workload', 'a workload process failed') if $workload->quit;
 }
-# What the workers did obeys the specification, as far back as their traces go.
+# What the workers did obeys the specification, as far back as their traces go.  Each
+# server is looked at by itself: chaos closes their sessions in ZooKeeper, and until a
+# server learns of that, S1 does not hold between it and others (guarantees.md).
 sub check_traces
 {
 	my $spec = Specification->new;
-	my @files = map { $spec->trace($_) } @nodes;
+	my @log = $spec->log($zk->servers);
 
-	push @files, $spec->log($zk->servers);
-	my ($status, $said) = $spec->validate(@files);
-	is($status, 0, 'traces obey the specification');
-	note $said;
-	return if $status == 0;
-	copy($_, $PostgreSQL::Test::Utils::log_path) foreach map { glob "$_*" } @files;
+	foreach my $node (@nodes)
+	{
+		my @files = ($spec->trace($node), @log);
+		my ($status, $said) = $spec->validate(@files);
+		is($status, 0, $node->name . ': its trace obeys the specification');
+		note $said;
+		next if $status == 0;
+		copy($_, $PostgreSQL::Test::Utils::log_path) foreach map { glob "$_*" } @files;
+	}
 	return;
 }
 
