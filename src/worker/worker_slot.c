@@ -374,9 +374,12 @@ zkl_worker_slot_until(int slotno)
 		slot->s_promised_until > zkl_boottime_ms())
 		until = slot->s_promised_until;
 
-	/* It may be over by now, but the slot is yet to be looked at. */
-	if (slot->s_state == ZKL_SLOT_RELEASED &&
-		(zkl_slot_is_lost_kept(slot) || slot->s_withdrawn))
+	/*
+	 * Once the slot has no znode, only this time frees it, even if it is over
+	 * by now.
+	 */
+	if (zkl_slot_is_lost_reservation(slot) ||
+		(slot->s_state == ZKL_SLOT_RELEASED && !slot->s_record.sent))
 		until = slot->s_lost_until;
 	SpinLockRelease(&slot->s_mutex);
 	return until;
