@@ -81,7 +81,7 @@ claim_free_slot(int slotno, const ZklSlotTaker *taker)
 	fill_in(slot, taker);
 	memset(&slot->s_record, 0, sizeof(ZklRecord));
 	slot->s_record.seq = -1;
-	slot->s_cacheable = false;
+	slot->s_cacheable = slot->s_wanted = false;
 	memset(&slot->s_uncounted, 0, sizeof(ZklLockstatsCounts));
 	slot->s_state = ZKL_SLOT_CLAIMED;
 	SpinLockRelease(&slot->s_mutex);
@@ -147,7 +147,7 @@ have_counted(int slotno, int64 now_ms)
 static bool
 can_be_taken(const ZklSlot *slot, const ZklSlotTaker *taker)
 {
-	return slot->s_state == ZKL_SLOT_CACHED && slot->s_cacheable &&
+	return slot->s_state == ZKL_SLOT_CACHED && !slot->s_wanted &&
 		slot->s_request.dialect == taker->request.dialect &&
 		strcmp(slot->s_request.path, taker->request.path) == 0 &&
 		zkl_lease_is_current(slot->s_record.generation);
@@ -198,7 +198,7 @@ zkl_backend_slot_end_takes(const char *path, ZklDialect dialect)
 	slot = &zkl_slots[slotno];
 	SpinLockAcquire(&slot->s_mutex);
 	if (slot->s_request.dialect == dialect && strcmp(slot->s_request.path, path) == 0)
-		slot->s_cacheable = false;
+		slot->s_wanted = true;
 	SpinLockRelease(&slot->s_mutex);
 }
 
@@ -210,7 +210,7 @@ zkl_backend_slot_end_takes(const char *path, ZklDialect dialect)
 static bool
 can_be_cached(const ZklSlot *slot)
 {
-	return slot->s_cacheable && zkl_cache_time > 0 &&
+	return slot->s_cacheable && !slot->s_wanted && zkl_cache_time > 0 &&
 		zkl_log_locks != ZKL_LOG_LOCKS_ALL && slot->s_state == ZKL_SLOT_GRANTED &&
 		slot->s_holder.taken && slot->s_until == 0 && slot->s_keep_until == 0 &&
 		slot->s_dsm == DSM_HANDLE_INVALID && slot->s_late == ZKL_LATE_NOT &&

@@ -37,7 +37,7 @@
  *						 as a grant does; whoever sees first that a ticket
  *						 has lapsed notes that
  *	  s_record			 the worker; the claim clears it
- *	  s_cacheable		 the worker; the claim clears it, and who makes a ticket
+ *	  s_cacheable		 the worker; the claim clears it
  *	  s_dependents			 the backend that looks for all: wait.c
  *	  the others		 both: the comment on each field tells when
  *
@@ -284,7 +284,13 @@ typedef struct ZklSlot
 	dsm_handle	s_dsm;
 	bool		s_epilogue;
 
-	bool		s_cacheable;	/* its release may make it CACHED */
+	bool		s_cacheable;	/* its release may make it CACHED ... */
+
+	/*
+	 * ... but not while somebody wants the lock of whom the worker has yet to
+	 * hear: the backend that makes a ticket sets it, a recall clears it.
+	 */
+	bool		s_wanted;
 
 	/*
 	 * In ms of boottime.h, 0: no such time.  From s_until on a hold is LOST,

@@ -171,7 +171,7 @@ stop_caching(ZklSlot *slot)
 {
 	bool		cached = slot->s_state == ZKL_SLOT_CACHED;
 
-	slot->s_cacheable = false;
+	slot->s_cacheable = slot->s_wanted = false;
 	if (cached)
 		slot->s_state = ZKL_SLOT_RELEASED;
 	return cached;
