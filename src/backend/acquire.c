@@ -448,9 +448,9 @@ describe_request(const ZklLockRequest *request, bool together, ZklSlotTaker *tak
 		strlcpy(slot->leader_id, request->leader_id, sizeof(slot->leader_id));
 }
 
-/* Whether slots are about to be free that no session uses */
-static bool
-are_some_unused(void)
+/* A slot that is about to be free, as no session uses it; -1: none is */
+static int
+find_unused(void)
 {
 	int			i;
 
@@ -461,9 +461,9 @@ are_some_unused(void)
 		if (state == ZKL_SLOT_CACHED ||
 			(state == ZKL_SLOT_RELEASED && zkl_slots[i].s_keep_until == 0 &&
 			 zkl_slots[i].s_lost_until == 0 && !zkl_slots[i].s_record.stays))
-			return true;
+			return i;
 	}
-	return false;
+	return -1;
 }
 
 /*
@@ -478,9 +478,10 @@ claim_given_back(const ZklSlotTaker *taker, const ZklLockRequest *request)
 	const ZklDeadlines *at = request->at;
 	int64		until = Min(at->lock_timeout, zkl_wait_answer_due(at));
 	int			slotno = -1;
+	int			unused;
 
 	zkl_control_wake_worker();
-	while (slotno < 0 && zkl_wait_clock() < until && are_some_unused())
+	while (slotno < 0 && zkl_wait_clock() < until && find_unused() >= 0)
 	{
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 LOOK_MS, zkl_compat_wait_event(ZKL_EVENT_ZOOKEEPER));
@@ -491,11 +492,12 @@ claim_given_back(const ZklSlotTaker *taker, const ZklLockRequest *request)
 	/* It may have given back the last one before we looked. */
 	if (slotno < 0)
 		slotno = zkl_backend_slot_claim(taker, under_way_spare_slots());
-	if (slotno < 0 && zkl_wait_clock() >= until && are_some_unused())
+	unused = find_unused();
+	if (slotno < 0 && zkl_wait_clock() >= until && unused >= 0)
 	{
 		if (zkl_wait_clock() >= at->lock_timeout)
 			zkl_stall_raise_unclaimed(request->lock.name, at->raises_after_ms);
-		zkl_refusal_raise_unreachable();
+		zkl_stall_raise_unanswered(unused, request->lock.name);
 	}
 	return slotno;
 }

@@ -17,6 +17,19 @@ my $s = $test->session($one);
 my $t = $test->session($one);
 my $other = $test->session($two);
 
+# All slots are released, but the worker has no time to free them: that is no limit.
+$s->query("SELECT zk_lock('/slow/' || n) FROM generate_series(1, 8) n");
+my $worker = $test->status($one, 'worker_pid');
+kill 'STOP', $worker;
+$s->query('SELECT zk_unlock_all()');
+$t->query("SET zklock.answer_timeout = '200ms'");
+is($t->error("SELECT zk_try_lock('/slow/9')"), '08006', 'a try for which no slot is freed in time');
+like($t->messages, qr/could not reach the zklock worker/, 'says who does not answer');
+$t->query('RESET zklock.answer_timeout');
+kill 'CONT', $worker;
+is($t->query("SELECT zk_try_lock('/slow/9')"), 't', 'then it is');
+$t->query("SELECT zk_unlock('/slow/9')");
+
 # All slots taken: an error for the next one, nothing for all others.
 $s->query("SELECT zk_lock('/l/' || n) FROM generate_series(1, 7) n");
 $other->query("SELECT zk_lock('/l/other')");
