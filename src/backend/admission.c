@@ -300,7 +300,7 @@ zkl_admission_drain_is_left(const ZklSlot *slot)
 		case ZKL_SLOT_CACHED:
 			return true;
 		case ZKL_SLOT_RELEASED:
-			return slot->s_record.sent || !zkl_slot_is_lost_reservation(slot);
+			return slot->s_record.sent || !zkl_slot_is_untold(slot);
 		case ZKL_SLOT_LOST:
 			return slot->s_holder.quiet && slot->s_holder.taken;
 		default:

@@ -534,7 +534,7 @@ zkl_promise_tell_loss(int slotno, const ZklSlot *lost)
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
-	if (zkl_slot_is_lost_reservation(slot) && slot->s_serial == lost->s_serial)
+	if (zkl_slot_is_untold(slot) && slot->s_serial == lost->s_serial)
 		slot->s_lost_until = 0;
 	SpinLockRelease(&slot->s_mutex);
 	zkl_dirty_set(slotno, ZKL_WAKE_AT_LEISURE);

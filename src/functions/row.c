@@ -248,7 +248,7 @@ zkl_row_slot_add_session(ZklRow *row, const ZklSlot *slot, bool visible)
 {
 	bool		has_session = visible &&
 	(zkl_row_slot_has_session(slot) || zkl_slot_is_reserved(slot) ||
-	 zkl_slot_is_ticket(slot) || zkl_slot_is_lost_reservation(slot));
+	 zkl_slot_is_ticket(slot) || zkl_slot_is_untold(slot));
 	const ZklSlotRequest *request = &slot->s_request;
 
 	zkl_row_utf8_or_null(row, has_session ? request->database : "",
@@ -265,7 +265,7 @@ zkl_row_slot_state(const ZklSlot *slot)
 	bool		reserved = zkl_slot_is_reserved(slot);
 	bool		unclaimed = slot->s_state == ZKL_SLOT_RELEASED && zkl_slot_is_ticket(slot);
 
-	if (zkl_slot_is_lost_reservation(slot))
+	if (zkl_slot_is_untold(slot))
 		return slot_state_names[ZKL_SLOT_LOST];
 	if (slot->s_state == ZKL_SLOT_RELEASED && !reserved && !unclaimed &&
 		slot->s_keep_until > zkl_boottime_ms())

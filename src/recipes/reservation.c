@@ -44,7 +44,7 @@ next_reserved(int from, ZklSlot *copy)
 			continue;
 		zkl_slot_copy(i, copy);
 		if (zkl_slot_is_reservation(copy) &&
-			(zkl_slot_is_reserved(copy) || zkl_slot_is_lost_reservation(copy)))
+			(zkl_slot_is_reserved(copy) || zkl_slot_is_untold(copy)))
 			return i;
 	}
 	return -1;

@@ -39,7 +39,7 @@ zkl_ticket_state(const ZklSlot *slot)
 		return slot->s_state == ZKL_SLOT_WAITING ? "waiting" : "granted";
 	if (zkl_slot_is_reserved(slot))
 		return "claimed";
-	if (!zkl_slot_is_lost_reservation(slot))
+	if (!zkl_slot_is_untold(slot))
 		return NULL;
 	if (slot->s_withdrawn)
 		return "withdrawn";
@@ -74,7 +74,7 @@ next_ticket(int from, int64 number, ZklSlot *copy)
 			continue;
 		zkl_slot_lapse(i);
 		zkl_slot_copy(i, copy);
-		if (zkl_ticket_state(copy) != NULL)
+		if (copy->s_request.ticket == ticket && zkl_ticket_state(copy) != NULL)
 			return i;
 	}
 	return -1;
@@ -94,11 +94,7 @@ zkl_ticket_next(int from, ZklSlot *copy)
 static int
 find_numbered(int64 number, ZklSlot *copy)
 {
-	int			slotno = number == 0 ? -1 : next_ticket(0, number, copy);
-
-	while (slotno >= 0 && copy->s_request.ticket != number)
-		slotno = next_ticket(slotno + 1, number, copy);
-	return slotno;
+	return number == 0 ? -1 : next_ticket(0, number, copy);
 }
 
 /* ---- enqueueing ---- */
@@ -229,7 +225,7 @@ find_claimable(int64 number, ZklSlot *slot)
 	if (slotno < 0)
 		raise_no_ticket(number);
 	check_own(slot);
-	if (zkl_slot_is_lost_reservation(slot))
+	if (zkl_slot_is_untold(slot))
 		raise_over(slotno, slot);
 	if (zkl_slot_is_reserved(slot))
 		raise_claimed(slot);

@@ -129,7 +129,7 @@ zkl_slot_is_relied_on(int slotno)
 }
 
 bool
-zkl_slot_is_lost_reservation(const ZklSlot *slot)
+zkl_slot_is_untold(const ZklSlot *slot)
 {
 	return (zkl_slot_is_lost_kept(slot) || slot->s_withdrawn) &&
 		slot->s_lost_until > zkl_boottime_ms();

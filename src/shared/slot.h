@@ -415,7 +415,7 @@ zkl_slot_is_lost_kept(const ZklSlot *slot)
 }
 
 /* Whether it was a reservation or a ticket, has ended, and nobody was told so yet */
-extern bool zkl_slot_is_lost_reservation(const ZklSlot *slot);
+extern bool zkl_slot_is_untold(const ZklSlot *slot);
 
 /* Why a lock was lost, as a full sentence for errdetail */
 extern const char *zkl_slot_lost_detail(ZklError error);

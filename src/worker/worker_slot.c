@@ -378,7 +378,7 @@ zkl_worker_slot_until(int slotno)
 	 * Once the slot has no znode, only this time frees it, even if it is over
 	 * by now.
 	 */
-	if (zkl_slot_is_lost_reservation(slot) ||
+	if (zkl_slot_is_untold(slot) ||
 		(slot->s_state == ZKL_SLOT_RELEASED && !slot->s_record.sent))
 		until = slot->s_lost_until;
 	SpinLockRelease(&slot->s_mutex);
@@ -512,7 +512,7 @@ zkl_worker_slot_leave(int slotno, bool *lapsed)
 	zkl_slot_lapse(slotno);
 	SpinLockAcquire(&slot->s_mutex);
 	*lapsed = slot->s_answer.error == ZKL_ERROR_UNCLAIMED;
-	left = zkl_slot_is_lost_reservation(slot);
+	left = zkl_slot_is_untold(slot);
 	slot->s_record.sent = slot->s_record.sent && !left;
 	SpinLockRelease(&slot->s_mutex);
 	return left;
