@@ -393,8 +393,12 @@ use_ticket(Host *h, int slot)
 	if (s->state == SLOT_FAILED ||
 		(s->state == SLOT_WAITING && !base.calm && once_in(32)))
 		slot_release(h, slot);
+	else if (kept && s->claimed && once_in(16))
+		slot_give_back(h, slot);
 	else if (kept && s->claimed && once_in(4))
 		slot_promise(h, slot);
+	else if (kept && !s->claimed && once_in(16))
+		slot_withdraw(h, slot);
 	else if (kept && !s->claimed && !base.calm && once_in(4))
 	{
 		SEEN(TICKET_CLAIMED);

@@ -239,7 +239,7 @@ slot_renew(Host *h, int slot, int64_t at_least, bool by_other)
 	Slot	   *s = &h->slots[slot];
 	int64_t		until = at_least == 0 ? 0 : host_bound(h, at_least);
 
-	if (s->state != SLOT_RELEASED ||
+	if (s->state != SLOT_RELEASED || s->claimed < s->ticket ||
 		(s->keep_until <= host_clock(h) && !(s->ticket && ZKL_MUTANT(TICKET_CLAIMED_LATE))))
 		return;
 	trace("host # slot #: to be kept for # ms instead", h->id, slot, at_least, 0, NULL);
@@ -258,6 +258,31 @@ slot_renew(Host *h, int slot, int64_t at_least, bool by_other)
 	mark(h, s);
 }
 
+void
+slot_give_back(Host *h, int slot)
+{
+	Slot	   *s = &h->slots[slot];
+
+	if (s->renewal != 0 ||
+		(s->promised_until > host_clock(h) && !ZKL_MUTANT(GIVEN_BACK_ALTHOUGH_TOLD)))
+		return;
+	trace("host # slot #: its ticket is given back", h->id, slot, 0, 0, NULL);
+	SEEN(TICKET_GIVEN_BACK);
+	s->claimed = false;
+	s->renewal = host_bound(h, s->at_least);
+	mark(h, s);
+}
+
+void
+slot_withdraw(Host *h, int slot)
+{
+	Slot	   *s = &h->slots[slot];
+
+	trace("host # slot #: its ticket is withdrawn", h->id, slot, 0, 0, NULL);
+	s->keep_until = s->renewal = 0;
+	mark(h, s);
+}
+
 /*
  * To its holder; or, if it is kept, to whoever knows of that: the end that was told
  * last may be on its way.
@@ -268,7 +293,8 @@ slot_promise(Host *h, int slot)
 	Slot	   *s = &h->slots[slot];
 	int64_t		until = h->lease_ms * MS;
 	bool		kept = s->state == SLOT_RELEASED && s->keep_until > host_clock(h) &&
-	!s->kept_lost && s->renewal == 0 && s->record.generation == h->lease_generation;
+	!s->kept_lost && s->renewal == 0 && s->claimed >= s->ticket &&
+	s->record.generation == h->lease_generation;
 
 	if (!kept && !(s->taken && slot_is_good(h, slot, h->lease_generation)))
 		return;

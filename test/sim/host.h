@@ -208,6 +208,13 @@ extern void slot_keep(Host *h, int slot, int64_t at_least);
  */
 extern void slot_renew(Host *h, int slot, int64_t at_least, bool by_other);
 
+/*
+ * A claimed ticket: whoever claimed it never learnt of it, so it is to be claimed once more,
+ * unless somebody was told a time.  One that is not claimed: it ends.
+ */
+extern void slot_give_back(Host *h, int slot);
+extern void slot_withdraw(Host *h, int slot);
+
 /* Tells for how long nobody else gets the lock. */
 extern void slot_promise(Host *h, int slot);
 

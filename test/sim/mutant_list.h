@@ -132,6 +132,7 @@
 	X(NAME_REUSED, "a publication that is made again has the name of the one before") \
 	X(TICKET_STAYS_GRANTED, "a ticket that is granted is not released, so nobody's lock never ends") \
 	X(TICKET_CLAIMED_LATE, "a ticket is claimed when its time is over, and the core is not asked") \
+	X(GIVEN_BACK_ALTHOUGH_TOLD, "a ticket is given back although somebody was told until when it is reserved") \
 	X(TICKET_WITHDRAWN_UNTOLD, "nobody tells the core of a ticket that is withdrawn") \
 	X(RENEWAL_OUT_OF_ORDER, "a renewal leaves the order of ends, so that other kept locks end late") \
 	X(NUMBER_PAST_LIMIT, "a request gets the lock by a number that others take for less than zero") \

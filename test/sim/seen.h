@@ -42,6 +42,7 @@
 	X(PROMISE_OUTLIVES, "a process ended before the time that it was told") \
 	X(PROMISE_STOPS, "a server was stopped before the time that was told") \
 	X(TICKET, "a ticket was requested, for which nobody waits") \
+	X(TICKET_GIVEN_BACK, "a ticket was given back, as nobody had the answer to its claim") \
 	X(TICKET_CLAIMED, "a ticket that was granted was claimed") \
 	X(NO_WING, "a core had no wing") \
 	X(VERDICT, "a deadlock was decided") \
