@@ -50,6 +50,19 @@ is_due(void)
 	return due;
 }
 
+/*
+ * Whether a run that ended with 0 does not count: a program that is asked to end may exit
+ * with 0 though half of its work is left.
+ */
+static bool
+was_cut_short(void)
+{
+	if (options.period == NULL || !options.at_least_once || !zkl_signals_is_end_asked())
+		return false;
+	zkl_options_say("\"%s\" was told to end, so its run does not count", options.program[0]);
+	return true;
+}
+
 /* The run succeeded, in the period in which it began. */
 static bool
 record_run(int64_t until)
@@ -211,7 +224,9 @@ main(int argc, char **argv)
 		zkl_ask_leave(EXIT_FAILURE);
 	status = watch();
 	zkl_guard_finish();
-	if (status == 0 && !record_run(zkl_clock_ms() + LAST_WORD_MS))
+	if (status == 0 && was_cut_short())
+		status = 128 + SIGTERM;
+	else if (status == 0 && !record_run(zkl_clock_ms() + LAST_WORD_MS))
 		status = ZKL_RUN_UNAVAILABLE;
 	zkl_ask_leave(status);
 }

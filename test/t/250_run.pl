@@ -184,6 +184,20 @@ is($status, 143, 'at_most_once: 143, too');
 ($status, $out) = run_it($one, '--once=1 day', '/ended_most', '--', 'echo', 'again');
 is("$status $out", '0 ', 'and that run counts, as it began');
 
+# Nor has what somebody tells to end, as at the shutdown of a machine.
+@least = ('--once=1 day', '--guarantee=at_least_once', '/told', '--');
+$run = start($one, @least, 'sh', '-c', "trap 'exit 0' TERM; touch $dir/told; sleep 60 & wait");
+wait_for(sub { -e "$dir/told" }, 'the program waits for the signal');
+kill 'TERM', $run->pid;
+is($run->status, 143, 'at_least_once: a program that is told to end, and that exits with 0');
+like($run->err, qr/"sh" was told to end, so its run does not count/, 'it says so');
+($status, $out) = run_it($one, @least, 'echo', 'again');
+is("$status $out", "0 again\n", 'the job runs again');
+$run = start($one, '/told', '--', 'sh', '-c', "trap 'exit 0' TERM; touch $dir/told2; sleep 60 & wait");
+wait_for(sub { -e "$dir/told2" }, 'another program waits for the signal');
+kill 'TERM', $run->pid;
+is($run->status, 0, 'without --once, its exit status is passed on');
+
 # Who has finished by then has succeeded, whatever is ended that it has left.
 my $left = "$dir/left";
 @least = ('--once=1 day', '--guarantee=at_least_once', '/finished', '--');
