@@ -134,6 +134,18 @@ sub finish
 	return $messages;
 }
 
+# Until 15.7 and 16.3, PL/pgSQL's CALL took a snapshot only where a transaction block or a
+# function around it did ("Fix behavior of stable functions called from a CALL's argument
+# list").
+my $version = $test->look($one, 'SHOW server_version_num');
+if ($version < 150008 || ($version >= 160000 && $version < 160004))
+{
+	my $newer = qr/exception block|procedure|DO in a transaction/;
+
+	push @without, map { [ @$_[ 0 .. 3 ] ] } grep { $_->[0] =~ $newer } @with;
+	@with = grep { $_->[0] !~ $newer } @with;
+}
+
 my $holder = $test->session($one);
 foreach my $case (@without)
 {

@@ -174,10 +174,10 @@ $monitor->query("SET zklock.answer_timeout = '50ms'");
 $test->zk->pause;
 my ($not_ok, $unknown, $why, $elsewhere) = split /\|/,
   $monitor->query('SELECT string_agg(check_name, $$,$$) FILTER (WHERE NOT ok),'
-	  . ' string_agg(check_name, $$,$$) FILTER (WHERE ok IS NULL),'
+	  . ' string_agg(check_name, $$,$$ ORDER BY ordinality) FILTER (WHERE ok IS NULL),'
 	  . ' string_agg(check_name, $$,$$) FILTER (WHERE detail ~ $$did not answer within "zklock.answer_timeout"$$),'
 	  . ' string_agg(DISTINCT detail, $$,$$) FILTER (WHERE ok IS NULL AND check_name <> $$hosts$$)'
-	  . ' FROM zk_healthcheck() WHERE check_name <> $$zookeeper version$$');
+	  . ' FROM zk_healthcheck() WITH ORDINALITY WHERE check_name <> $$zookeeper version$$');
 is($not_ok, 'connected', 'an outage that begins with the call');
 is($unknown, 'hosts,fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
 	'in which as much is not known');
