@@ -54,6 +54,7 @@
 #define LAST_TIME		(END_TIMESTAMP / 1000)	/* in ms */
 #define YOUNG_US		INT64CONST(1000000) /* so long an answer may take */
 
+static const char *rightly_awaited(int slotno, const char *name);
 static const char *refusal_where_to_look(void);
 static const char *refusal_server(const char *server);
 static const char *refusal_worker_silence(void);
@@ -326,11 +327,16 @@ zkl_stall_time(int slotno)
 		return PG_INT64_MAX;
 	zkl_slot_copy(slotno, &slot);
 	zkl_lease_read(&generation, &deadline);
-	if (slot.s_request.kind == ZKL_KIND_LOCK && deadline <= now)
-		return deadline != 0 ? (now - deadline) * 1000 : PG_INT64_MAX;
+	if (slot.s_request.kind == ZKL_KIND_LOCK || slot.s_request.kind == ZKL_KIND_CLAIM)
+	{
+		if (deadline <= now)
+			return deadline != 0 ? (now - deadline) * 1000 : PG_INT64_MAX;
+	}
 	if (slot.s_request.kind == ZKL_KIND_LOCK)
 		stalled = slot.s_record.seq < 0 || !is_known_to_wait(&slot) ||
 			!zkl_lease_same_generation(slot.s_record.generation, generation);
+	else if (slot.s_request.kind == ZKL_KIND_CLAIM)
+		stalled = !slot.s_request.awaits || slot.s_holder.timed_out;
 	else
 	{
 		zkl_status_copy(&status);
@@ -399,14 +405,14 @@ zkl_stall_notice(int slotno, const char *name)
 {
 	if (is_worker_awaited(slotno))
 		ereport(NOTICE,
-				(errmsg("still waiting for the zklock worker, not for another holder of distributed lock \"%s\"",
-						name),
+				(errmsg("still waiting for the zklock worker, not for %s",
+						rightly_awaited(slotno, name)),
 				 errdetail("%s", refusal_worker_silence()),
 				 errhint("The wait goes on.  See the server log, and the state of the process \"zklock worker\".")));
 	else
 		ereport(NOTICE,
-				(errmsg("still waiting for ZooKeeper, not for another holder of distributed lock \"%s\"",
-						name),
+				(errmsg("still waiting for ZooKeeper, not for %s",
+						rightly_awaited(slotno, name)),
 				 errdetail("ZooKeeper did not answer within \"zklock.answer_timeout\".  %s",
 						   zkl_refusal_worker_trouble()),
 				 errhint("The wait goes on.  %s", refusal_where_to_look())));
@@ -1005,6 +1011,24 @@ zkl_refusal_raise_away(TimestampTz since)
 			 errmsg("could not reach ZooKeeper"),
 			 errdetail("This server has had no connection since %s.  %s",
 					   timestamptz_to_str(since), zkl_refusal_worker_trouble()),
+			 errhint("%s", refusal_where_to_look())));
+}
+
+void
+zkl_refusal_check_lease(void)
+{
+	uint32		generation;
+	int64		deadline;
+
+	zkl_lease_read(&generation, &deadline);
+	if (zkl_boottime_ms() < deadline)
+		return;
+	zkl_refusal_check_server();
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("could not reach ZooKeeper"),
+			 errdetail("Without a lease, no ticket is granted or claimed.%s  %s",
+					   away_words(), zkl_refusal_worker_trouble()),
 			 errhint("%s", refusal_where_to_look())));
 }
 

@@ -151,6 +151,9 @@ extern void zkl_refusal_check_server(void);
 pg_noreturn extern void zkl_refusal_raise_unreachable(void);
 pg_noreturn extern void zkl_refusal_raise_away(TimestampTz since);
 
+/* The same unless this server has a lease: then no ticket is granted, whoever has its lock. */
+extern void zkl_refusal_check_lease(void);
+
 /*
  * The same if that server, a name in UTF-8 or empty, is to answer; and how a
  * message names it.

@@ -276,7 +276,6 @@ ask_worker(int64 number, const char *name, dsm_segment *segment, int64 timeout_m
 		answer_ms = ZKL_FOREVER;
 	question.segment = segment == NULL ? DSM_HANDLE_INVALID : dsm_segment_handle(segment);
 	zkl_wait_begin_answer(&at, timeout_ms, answer_ms, number == 0);
-	at.look = ZKL_NEVER;
 	if (keeps_snapshot != NULL)
 		zkl_wait_warn_of_snapshot(&at, keeps_snapshot);
 	zkl_wait_for_answer(&target, &question, claim_context, &at, &answer);
@@ -299,6 +298,7 @@ zkl_ticket_claim(int64 number, ZklClaimed *claimed)
 	{
 		zkl_admission_check_gate(true);
 		(void) zkl_admission_check_slot(slotno, path);
+		zkl_refusal_check_lease();
 		return false;
 	}
 	if (ask_worker(number, zkl_text_to_display(path, (int) strlen(path)), NULL, ZKL_FOREVER,
@@ -307,6 +307,7 @@ zkl_ticket_claim(int64 number, ZklClaimed *claimed)
 
 	/* It ended meanwhile, somebody was faster, or this server has no lease. */
 	(void) find_claimable(number, &slot);
+	zkl_refusal_check_lease();
 	return false;
 }
 
@@ -350,6 +351,8 @@ zkl_ticket_claim_next(int64 timeout_ms, const char **names, int n,
 	while (!done && timeout_ms == ZKL_FOREVER);
 	if (segment != NULL)
 		dsm_detach(segment);
+	if (!done)
+		zkl_refusal_check_lease();
 	return done;
 }
 

@@ -242,8 +242,11 @@ $ticket = granted('/paused');
 $rival->send("SELECT ticket FROM zk_claim_next(paths => ARRAY['/later'])");
 $test->zk->pause;
 $test->look_until($one, "SELECT lease_remaining = '0' FROM zk_status", 't', 'the lease ends');
-is($app->query("SELECT zk_claim_ticket($ticket) IS NULL"), 't', 'without a lease nothing is claimed');
-is($app->query("SELECT ticket IS NULL FROM zk_claim_next('100 ms')"), 't', 'nor of any');
+foreach my $call ("zk_claim_ticket($ticket)", "zk_claim_next('0')", "zk_claim_next('100 ms')")
+{
+	is($app->error("SELECT $call"), '08006', "$call: without a lease nobody knows whose turn it is");
+	like($app->messages, qr/could not reach ZooKeeper\nWithout a lease, no ticket is granted or claimed\./, 'which is told');
+}
 $third->send('SELECT ticket FROM zk_claim_next()');
 $test->zk->resume;
 is($third->value, $ticket, 'it is claimed once there is a lease');
