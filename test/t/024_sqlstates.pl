@@ -1,13 +1,16 @@
 # One answer means one thing.  Each call that waits, by its own timeout, lock_timeout or
 # statement_timeout: 55P03 if others have the lock, 08006 if the wait was for ZooKeeper,
-# 57014 if it was statement_timeout, whatever the reason.  Then short times on a sound
-# server, whose answers only need their time; and a wait for both: its end decides.
+# 57014 if it was statement_timeout, whatever the reason; and zklock-run, by its exit
+# status.  Then short times on a sound server, whose answers only need their time; and a
+# wait for both: its end decides.
 
 use strict;
 use warnings;
 
 use Test::More;
 
+use LockedProgram;
+use PostgreSQL::Test::Utils;
 use TcpProxy;
 use ZklockTest;
 
@@ -26,6 +29,8 @@ my %calls = (
 	"SELECT zk_xact_lock('/b', TIMEOUT)" => '55P03',
 	"SELECT zk_xact_lock_shared('/b', TIMEOUT)" => '55P03',
 	"CALL zk_await_lock('/b', TIMEOUT)" => '55P03',
+	"CALL zk_await_lock_shared('/b', TIMEOUT)" => '55P03',
+	"CALL zk_await_xact_lock('/b', TIMEOUT)" => '55P03',
 	"CALL zk_await_xact_lock_shared('/b', TIMEOUT)" => '55P03',
 	"SELECT zk_multilock(ARRAY['/a', '/b'], TIMEOUT)" => '55P03',
 	"SELECT zk_xact_multilock(ARRAY['/b', '/c'], TIMEOUT)" => '55P03',
@@ -35,11 +40,16 @@ my %calls = (
 	"SELECT zk_acquire_permits('/p', max_permits => 1, timeout => TIMEOUT)" => '55P03',
 	"SELECT zk_xact_acquire_permits('/p', max_permits => 1, timeout => TIMEOUT)" => '55P03',
 	"SELECT zk_lead('/l', timeout => TIMEOUT)" => '55P03',
+	"SELECT ticket FROM zk_claim_next(TIMEOUT)" => '',
+	"CALL zk_await_ticket(TIMEOUT)" => '',
 	"SELECT zk_try_lock('/b', TIMEOUT)" => '',
 	"SELECT zk_try_lock_shared('/b', TIMEOUT)" => '',
 	"SELECT zk_try_xact_lock('/b', TIMEOUT)" => '',
+	"SELECT zk_try_xact_lock_shared('/b', TIMEOUT)" => '',
 	"SELECT zk_try_multilock(ARRAY['/a', '/b'], TIMEOUT)" => '',
+	"SELECT zk_try_xact_multilock(ARRAY['/a', '/b'], TIMEOUT)" => '',
 	"SELECT zk_try_acquire_permits('/p', max_permits => 1, timeout => TIMEOUT)" => '',
+	"SELECT zk_try_xact_acquire_permits('/p', max_permits => 1, timeout => TIMEOUT)" => '',
 	"SELECT zk_barrier('/m', 2, TIMEOUT)" => '',
 	"SELECT zk_barrier_enter('/m', 2, TIMEOUT)" => '',
 	"CALL zk_run_exclusive('/b', 'SELECT 1', TIMEOUT)" => '',
@@ -47,6 +57,27 @@ my %calls = (
 
 # Those that have no time of their own
 my @others = ("SELECT zk_once('/o', '1 day')", "SELECT zk_once_reset('/o')");
+
+# Those that ask ZooKeeper, and wait for nobody
+my @questions = (
+	"SELECT zk_time()", "SELECT count(*) FROM zk_queue('/b')", "SELECT count(*) FROM zk_fleet_locks('/')",
+	"SELECT count(*) FROM zk_leader('/l')", 'SELECT count(*) FROM zk_jobs', 'SELECT count(*) FROM zk_servers',
+	"SELECT zk_once_purge('1 year')", "SELECT zk_request_release('/free')");
+
+# Those that wait for neither, or for ZooKeeper alone, as 208 has it
+my @neither = qw(zk_accept_lower_tokens zk_assert_lock zk_barrier_leave zk_break_lock zk_cancel_reservation
+  zk_claim_ticket zk_drain zk_dump zk_enqueue zk_enqueue_all zk_extend zk_fence zk_fence_reset zk_fence_table
+  zk_fence_trigger zk_fencing_token zk_get_jobs zk_get_lock_waits zk_get_locks zk_get_servers
+  zk_get_stat_locks zk_get_stat_server zk_get_status zk_get_tickets zk_grant zk_healthcheck
+  zk_multiunlock zk_reconnect zk_release_permits zk_renew_reservation zk_resign zk_revoke zk_rights_changed
+  zk_set_dialects zk_stat_reset zk_undrain zk_unlock zk_unlock_all zk_unlock_shared zk_version zk_withdraw);
+my %named = map { $_ => 1 } @neither, map { /(zk_\w+)/ } keys %calls, @others, @questions;
+is_deeply([ sort keys %named ],
+	[
+		sort 'zk_jobs', 'zk_servers', split /\n/,
+		$s->query("SELECT proname FROM pg_proc WHERE proname ~ '^zk_' ORDER BY 1")
+	],
+	'all functions are here, once each: there are no overloads');
 
 sub sqlstates_ok
 {
@@ -67,6 +98,28 @@ sub sqlstates_ok
 	return;
 }
 
+# ---- and zklock-run
+
+my $jobs = LockedProgram->new(PostgreSQL::Test::Utils::tempdir() . '/log');
+$one->safe_psql('postgres', 'CREATE ROLE batch LOGIN;'
+	  . ' GRANT EXECUTE ON ROUTINE zk_try_reserve, zk_await_reservation, zk_once, zk_time TO batch');
+
+# Both with and without a wait.  Nothing is worth a word but what is wrong.
+sub statuses_ok
+{
+	my ($state, $expected, $says) = @_;
+
+	local $ENV{PGOPTIONS} = '-c zklock.answer_timeout=500ms';
+	foreach my $way ('--try', '--timeout=150ms')
+	{
+		my ($status, $out, $err) = $jobs->run_it($one, '-U', 'batch', '--quiet', $way, '/b', '--', 'echo', 'runs');
+
+		is("$status $out", "$expected ", "$state: zklock-run $way: $expected");
+		like($err, $says, "$state: zklock-run $way: says why, if it is no skip");
+	}
+	return;
+}
+
 # ---- others are in the way
 
 $holder->query("SELECT zk_lock('/b'), zk_acquire_permits('/p', max_permits => 1), zk_lead('/l')");
@@ -74,6 +127,8 @@ $holder->query("BEGIN; SELECT zk_once('/o', '1 day')");
 sqlstates_ok('busy', 0, \%calls);
 sqlstates_ok('busy', 1, '55P03', lock_timeout => $wait);
 sqlstates_ok('busy', 1, '57014', statement_timeout => $wait);
+is($s->error($_), '', "busy: $_: no error") foreach @questions;
+statuses_ok('busy', 75, qr/^$/);
 
 # ---- short times: whatever they are, the answer of a sound server comes
 
@@ -116,6 +171,14 @@ $test->look_until($one, "SELECT state <> 'connected' AND lease_remaining = '0' F
 sqlstates_ok('away', 0, '08006');
 sqlstates_ok('away', 1, '08006', lock_timeout => $wait);
 sqlstates_ok('away', 1, '57014', statement_timeout => $wait);
+foreach my $question (@questions)
+{
+	is($s->error($question), '08006', "away: $question: 08006");
+	is($s->error("SET statement_timeout = '$wait'; $question"), '57014',
+		"away, statement_timeout: $question: 57014");
+	$s->query('RESET statement_timeout');
+}
+statuses_ok('away', 69, qr/could not reach ZooKeeper/);
 $net->pass($line);
 $test->wait_connected($one);
 $s->query("SET zklock.answer_timeout = '500ms'");
@@ -142,11 +205,22 @@ $test->look_until($one, 'SELECT last_error IS NOT NULL FROM zk_status', 't', 'it
 $s->query("SET zklock.answer_timeout = '500ms'");
 sqlstates_ok('wrong', 0, '08006');
 sqlstates_ok('wrong', 1, '08006', lock_timeout => $wait);
+is($s->error($_), '08006', "wrong: $_: 08006") foreach @questions;
+statuses_ok('wrong', 69, qr/could not reach ZooKeeper/);
 is($s->error("SELECT zk_lock('/b', '$wait')"), '08006', 'a wrong setting');
 like($s->messages, qr/Check "zklock.connect_string"/, 'is hinted at');
 
 $_->close foreach $s, $holder;
-$test->stop_looking($_) foreach $one, $two;
-$_->stop foreach $one, $two;
+
+# ---- no library, and no server: what zklock-run says
+
+$test->stop_looking($one);
+$one->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$one->restart;
+statuses_ok('not loaded', 78, qr/^zklock-run: zklock is not loaded by that server: see "shared_preload_libraries"$/);
+$one->stop;
+statuses_ok('no server', 69, qr/^zklock-run: .*connection to server/);
+$test->stop_looking($two);
+$two->stop;
 $test->zk->stop;
 done_testing();
