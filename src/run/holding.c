@@ -101,17 +101,37 @@ check_database(void)
 	PQclear(result);
 }
 
+/*
+ * Nothing is asked for if these make no sense: while another one has the lock, that would
+ * be taken for a skip.
+ */
+static void
+check_times(void)
+{
+	static const char sql[] =
+	"SELECT $1::pg_catalog.interval OPERATOR(pg_catalog.<) '0',"
+	" $2::pg_catalog.interval OPERATOR(pg_catalog.<=) '0',"
+	" pg_catalog.timezone($3, pg_catalog.now())";
+	const char *values[] = {options->timeout, options->period, options->zone};
+	PGresult   *result = zkl_ask_or_leave(sql, 3, values);
+	bool		negative = PQgetvalue(result, 0, 0)[0] == 't';
+
+	if (negative || PQgetvalue(result, 0, 1)[0] == 't')
+	{
+		zkl_options_say(negative ? "--timeout must not be negative" : "--once must be positive");
+		zkl_ask_leave(ZKL_RUN_USAGE);
+	}
+	PQclear(result);
+}
+
 static void
 read_session_timeout(void)
 {
-	const char *intervals[] = {options->timeout, options->period};
 	PGresult   *result;
 
 	/* If zklock-run is gone, its session must not go on waiting for the lock. */
 	PQclear(zkl_ask_or_leave("SET client_connection_check_interval = '1s'", 0, NULL));
-
-	/* Nor is anything asked for if an interval is none. */
-	PQclear(zkl_ask_or_leave("SELECT $1::pg_catalog.interval, $2::pg_catalog.interval", 2, intervals));
+	check_times();
 	result =
 		zkl_ask_or_leave("SELECT setting FROM pg_catalog.pg_settings WHERE name = 'zklock.session_timeout'",
 						 0, NULL);

@@ -54,6 +54,9 @@ my %bad = (
 	'--once=1day --guarantee=never /run -- true' => qr/invalid guarantee: "never"/,
 	'--once=soon /run -- true' => qr/invalid input syntax for type interval/,
 	'--timeout=soon --quiet run -- true' => qr/invalid/,
+	'--timeout=-1s /run -- true' => qr/--timeout must not be negative/,
+	'--once=0 /run -- true' => qr/--once must be positive/,
+	'--once=1day --zone=Nowhere /run -- true' => qr/time zone "Nowhere" not recognized/,
 	'run -- true' => qr/invalid lock name/);
 foreach my $args (sort keys %bad)
 {
@@ -107,7 +110,25 @@ is($status, 75, '--try: the lock is not to be had');
 like($err, qr/could not get "\/run", which another one has: server "server2", process \d+, user/, 'it says who has it');
 ($status, $out, $err) = run_it($one, '--try', '--quiet', '/run', '--', 'true');
 is("$status|$out$err", '75|', '--quiet: and says nothing');
-unlike(slurp_file($one->logfile), qr/ERROR:  .*"\/run"/, 'which is no error in the log');
+foreach my $args ('--timeout=soon', '--timeout=-1s', '--try --once=-1day', '--try --once=1day --zone=Nowhere')
+{
+	($status, $out, $err) = run_it($one, split(/ /, $args), '/run', '--', 'true');
+	is($status, 64, "$args: 64, though another one has the lock");
+	unlike($err, qr/another one/, "$args: which is not asked for");
+}
+foreach (
+	[ '', '' ],
+	[ 'EXECUTE ON FUNCTION zk_queue', ': server "server2"' ],
+	[ 'pg_read_all_stats', ': server "server2", process \d+, user "\w+"' ])
+{
+	my ($grant, $who) = @$_;
+
+	$one->safe_psql('postgres', "GRANT $grant TO weak") if $grant;
+	($status, $out, $err) = run_it($one, '-U', 'weak', '--try', '/run', '--', 'true');
+	like("$status $err", qr/^75 zklock-run: could not get "\/run", which another one has$who\n$/,
+		($grant || 'without a right to it') . ': it says what the role may see, without blanks');
+}
+unlike(slurp_file($one->logfile), qr/ERROR:  .*(?:"\/run"|zk_queue)/, 'which is no error in the log');
 ($status, $out, $err) = run_it($one, '--timeout=300ms', '/run', '--', 'true');
 is($status, 75, '--timeout: nor in that time');
 like($err, qr/could not acquire distributed lock "\/run" within 300 ms/, 'it says so');
