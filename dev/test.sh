@@ -33,9 +33,10 @@ if [ "${1:-}" = --keep ]; then
 	shift
 fi
 # TAP files that "dev/test.sh" leaves out, and "full" and "tap" run: procedures of the
-# documents, as other files test each of their steps, a long storm, and a long crowd.
+# documents, as other files test each of their steps, a long storm, and programs for which
+# the processors must have time, or must not.
 full_files=(230_moving 231_credentials 232_backups 233_operations 245_deadlock_storm
-	248_run_crowd 254_pg_cron)
+	246_run_hiccups 248_run_crowd 254_pg_cron)
 left_out=()
 world_levels=6	# of test/worlds/main.c
 all="format includes workflows unit sim worlds spec makefile chaos tap regress isolation"
@@ -519,7 +520,7 @@ heavy=$((slots < 3 ? slots : 3))
 slots_of() {
 	case $1 in
 	021_storm | 050_requests | 051_many_waiters | 160_masses | 244_deadlock_costs | 245_deadlock_storm) echo $heavy ;;
-	248_run_crowd) echo "$slots" ;;	# nothing beside it would be in time
+	246_run_hiccups | 248_run_crowd) echo "$slots" ;;	# nothing beside it would be in time
 	*) echo 1 ;;
 	esac
 }
