@@ -380,6 +380,11 @@ $root->query("SELECT zk_break_lock('$lock')");
 isnt(status($second), 0, 'a lost lock ends it');
 like(said($second), qr/is gone/, 'it says why');
 unlike(said($second), qr/done/, 'it does nothing more');
+$second = start($two, 'sh', '-c', $line);
+says($second, qr/^begun$/m, 'the next call of the timer runs it again');
+print { $second->{in} } "alice\n";
+is(finish($second), 0, 'to its end');
+is(finish(start($one, 'sh', '-c', $line)), 0, 'which is success elsewhere, too');
 free_ok('the lock is free');
 
 $_->close foreach $root, $other;
