@@ -20,6 +20,7 @@ my ($one, $two) = $test->nodes;
 my $line = 'server1-zk';
 my $s = $test->session($one);
 my $holder = $test->session($two);
+$_->safe_psql('postgres', 'CREATE EXTENSION zklock_advisory') foreach $one, $two;
 
 # Each call, with what it says of others in its own time; of all the same by lock_timeout.
 my $wait = '150ms';
@@ -56,13 +57,16 @@ my %calls = (
 	"CALL zk_run_once('/o', '1 day', 'SELECT 1', timeout => TIMEOUT)" => '');
 
 # Those that have no time of their own
-my @others = ("SELECT zk_once('/o', '1 day')", "SELECT zk_once_reset('/o')");
+my @others = (
+	"SELECT zk_once('/o', '1 day')", "SELECT zk_once_reset('/o')",
+	'SELECT zk_advisory.pg_advisory_lock(7)', 'SELECT zk_advisory.pg_advisory_xact_lock_shared(7)');
 
 # Those that ask ZooKeeper, and wait for nobody
 my @questions = (
 	"SELECT zk_time()", "SELECT count(*) FROM zk_queue('/b')", "SELECT count(*) FROM zk_fleet_locks('/')",
 	"SELECT count(*) FROM zk_leader('/l')", 'SELECT count(*) FROM zk_jobs', 'SELECT count(*) FROM zk_servers',
-	"SELECT zk_once_purge('1 year')", "SELECT zk_request_release('/free')");
+	"SELECT zk_once_purge('1 year')", "SELECT zk_request_release('/free')",
+	'SELECT zk_advisory.pg_try_advisory_lock(7)');
 
 # Those that wait for neither, or for ZooKeeper alone, as 208 has it
 my @neither = qw(zk_accept_lower_tokens zk_assert_lock zk_barrier_leave zk_break_lock zk_cancel_reservation
@@ -71,7 +75,7 @@ my @neither = qw(zk_accept_lower_tokens zk_assert_lock zk_barrier_leave zk_break
   zk_get_stat_locks zk_get_stat_server zk_get_status zk_get_tickets zk_grant zk_healthcheck
   zk_multiunlock zk_reconnect zk_release_permits zk_renew_reservation zk_resign zk_revoke zk_rights_changed
   zk_set_dialects zk_stat_reset zk_undrain zk_unlock zk_unlock_all zk_unlock_shared zk_version zk_withdraw);
-my %named = map { $_ => 1 } @neither, map { /(zk_\w+)/ } keys %calls, @others, @questions;
+my %named = map { $_ => 1 } @neither, map { /\b(zk_\w+)\b(?!\.)/ } keys %calls, @others, @questions;
 is_deeply([ sort keys %named ],
 	[
 		sort 'zk_jobs', 'zk_servers', split /\n/,
@@ -123,6 +127,7 @@ sub statuses_ok
 # ---- others are in the way
 
 $holder->query("SELECT zk_lock('/b'), zk_acquire_permits('/p', max_permits => 1), zk_lead('/l')");
+$holder->query('SELECT zk_advisory.pg_advisory_lock(7)');
 $holder->query("BEGIN; SELECT zk_once('/o', '1 day')");
 sqlstates_ok('busy', 0, \%calls);
 sqlstates_ok('busy', 1, '55P03', lock_timeout => $wait);
@@ -174,6 +179,7 @@ sqlstates_ok('away', 1, '57014', statement_timeout => $wait);
 foreach my $question (@questions)
 {
 	is($s->error($question), '08006', "away: $question: 08006");
+	next if $question =~ /pg_try/;    # which does not wait any more
 	is($s->error("SET statement_timeout = '$wait'; $question"), '57014',
 		"away, statement_timeout: $question: 57014");
 	$s->query('RESET statement_timeout');
