@@ -19,7 +19,7 @@ my $super = $test->session($one);
 $one->safe_psql('postgres', 'CREATE ROLE client LOGIN');
 $one->safe_psql('postgres',
 	'GRANT EXECUTE ON FUNCTION zk_lock, zk_lock_shared, zk_xact_lock, zk_lead, zk_acquire_permits,'
-	  . ' zk_reserve, zk_break_lock TO client');
+	  . ' zk_reserve, zk_break_lock, zk_enqueue, zk_claim_next TO client');
 
 # By this test's clock: the time that a session is told, counted from before it asks.
 sub promised
@@ -232,41 +232,54 @@ $s->close;
 
 # ---- reservations: by whose hand they end
 
+# Its token, of one that was made at once, or is a ticket that was claimed
+sub reserve
+{
+	my ($session, $kind) = @_;
+
+	return $session->query("SELECT zk_reserve('/p/reserved', '10 min')") if $kind eq 'reservation';
+	$session->query("SELECT zk_enqueue('/p/reserved', '10 min')");
+	return $session->query('SELECT token FROM zk_claim_next()');
+}
+
 $s = client();
-my $token = $s->query("SELECT zk_reserve('/p/reserved', '10 min')");
-$until = promised($s, '/p/reserved', $token);
-$test->enqueue($rival, "SELECT zk_lock('/p/reserved')", '/p/reserved');
-is($super->query("SELECT zk_cancel_reservation('/p/reserved', $token)"), 't', 'a superuser cancels it');
-is($s->error("SELECT zk_assert_lock('/p/reserved', $token)"), '40001', 'then it is not sure');
-like($s->messages, qr/A superuser cancelled the reservation/, 'which says why');
-is($s->query("SELECT zk_renew_reservation('/p/reserved', $token, '10 min')"), 'f', 'nor is it renewed');
-not_before($rival, $until, 'a superuser');
-$rival->query($release);
+foreach my $kind (qw(reservation ticket))
+{
+	my $token = reserve($s, $kind);
+	$until = promised($s, '/p/reserved', $token);
+	$test->enqueue($rival, "SELECT zk_lock('/p/reserved')", '/p/reserved');
+	is($super->query("SELECT zk_cancel_reservation('/p/reserved', $token)"), 't', 'a superuser cancels it');
+	is($s->error("SELECT zk_assert_lock('/p/reserved', $token)"), '40001', 'then it is not sure');
+	like($s->messages, qr/A superuser cancelled the reservation/, 'which says why');
+	is($s->query("SELECT zk_renew_reservation('/p/reserved', $token, '10 min')"), 'f', 'nor is it renewed');
+	not_before($rival, $until, "a superuser: $kind");
+	$rival->query($release);
 
-$token = $s->query("SELECT zk_reserve('/p/reserved', '10 min')");
-$until = promised($s, '/p/reserved', $token);
-$test->enqueue($rival, "SELECT zk_lock('/p/reserved')", '/p/reserved');
-is($super->query("SELECT zk_renew_reservation('/p/reserved', $token, '1 ms')"), 't', 'a superuser shortens it');
-not_before($rival, $until, 'a superuser who shortens it');
-$rival->query($release);
+	$token = reserve($s, $kind);
+	$until = promised($s, '/p/reserved', $token);
+	$test->enqueue($rival, "SELECT zk_lock('/p/reserved')", '/p/reserved');
+	is($super->query("SELECT zk_renew_reservation('/p/reserved', $token, '1 ms')"), 't', 'a superuser shortens it');
+	not_before($rival, $until, "a superuser who shortens it: $kind");
+	$rival->query($release);
 
-$token = $s->query("SELECT zk_reserve('/p/reserved', '10 min')");
-promised($s, '/p/reserved', $token);
-is($s->query("SELECT zk_cancel_reservation('/p/reserved', $token)"), 't', 'its role cancels it');
-nothing_is_kept('its role');
+	$token = reserve($s, $kind);
+	promised($s, '/p/reserved', $token);
+	is($s->query("SELECT zk_cancel_reservation('/p/reserved', $token)"), 't', 'its role cancels it');
+	nothing_is_kept("its role: $kind");
 
-# An operator breaks it: the token is of no use from then on, and the lock stays for the time.
-$token = $s->query("SELECT zk_reserve('/p/reserved', '10 min')");
-$until = promised($s, '/p/reserved', $token);
-$test->enqueue($rival, "SELECT zk_lock('/p/reserved')", '/p/reserved');
-$super->send("SELECT zk_break_lock('/p/reserved')");
-not_before($rival, $until, 'a broken reservation');
-is($s->query("SELECT zk_renew_reservation('/p/reserved', $token, '10 min')"), 'f', 'broken: not renewed');
-like($s->messages,
-	qr{^WARNING\n40001\nthe reservation of distributed lock "/p/reserved" was lost\nAn operator broke it},
-	'broken: which says why');
-$super->result;
-$rival->query($release);
+	# An operator breaks it: the token is of no use from then on, and the lock stays for the time.
+	$token = reserve($s, $kind);
+	$until = promised($s, '/p/reserved', $token);
+	$test->enqueue($rival, "SELECT zk_lock('/p/reserved')", '/p/reserved');
+	$super->send("SELECT zk_break_lock('/p/reserved')");
+	not_before($rival, $until, "a broken reservation: $kind");
+	is($s->query("SELECT zk_renew_reservation('/p/reserved', $token, '10 min')"), 'f', 'broken: not renewed');
+	like($s->messages,
+		qr{^WARNING\n40001\nthe reservation of distributed lock "/p/reserved" was lost\nAn operator broke it},
+		'broken: which says why');
+	$super->result;
+	$rival->query($release);
+}
 $s->close;
 
 $test->finish;

@@ -13,20 +13,31 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ZklockTest;
 
-my $test = ZklockTest->new(session_timeout => '6s', init => { allows_streaming => 1 });
+my $test = ZklockTest->new(session_timeout => '6s', init => { allows_streaming => 1 },
+	conf => "restart_after_crash = on\n");
 my ($one, $two) = $test->nodes;
 my $rival = $test->session($two);
 $one->safe_psql('postgres', 'CREATE ROLE client LOGIN');
 $one->safe_psql('postgres',
-	'GRANT EXECUTE ON FUNCTION zk_lock, zk_reserve, zk_try_lock TO client');
+	'GRANT EXECUTE ON FUNCTION zk_lock, zk_reserve, zk_try_lock, zk_enqueue, zk_claim_next TO client');
 
-# A program that holds a reservation, and does not speak to the server again.  By this
-# test's clock: until when it is sure.
+# A program that holds a reservation, maybe by a ticket, and does not speak to the server
+# again.  By this test's clock: until when it is sure.
 sub reserve
 {
-	my ($node, $name) = @_;
+	my ($node, $name, $by_ticket) = @_;
 	my $s = $test->session($node, user => 'client');
-	my $token = $s->query("SELECT zk_reserve('$name', '10 min')");
+	my $token;
+
+	if ($by_ticket)
+	{
+		$s->query("SELECT zk_enqueue('$name', '10 min')");
+		$token = $s->query("SELECT token FROM zk_claim_next(paths => ARRAY['$name'])");
+	}
+	else
+	{
+		$token = $s->query("SELECT zk_reserve('$name', '10 min')");
+	}
 	my $asked = clock_gettime(CLOCK_MONOTONIC);
 	my $left = $s->query("SELECT extract(epoch FROM zk_assert_lock('$name', $token))");
 
@@ -69,7 +80,9 @@ sub expired
 sub ends
 {
 	my ($case, $stop, $start) = @_;
+	my $planned = $case !~ /immediate|crash/;
 	my $until = reserve($one, '/s/reserved');
+	my $claimed_until = reserve($one, '/s/claimed', 1);
 	my ($held_until, $holder) = hold($one, '/s/held');
 	my $hex = $test->session_hex($one);
 	my $log = -s $one->logfile;
@@ -77,28 +90,32 @@ sub ends
 	# What nobody was promised is no reason to wait.
 	my $kept = $test->session($one);
 	$kept->query("SELECT zk_lock('/s/kept', at_least => '10 min'), zk_unlock('/s/kept')");
+	$kept->query("SELECT zk_enqueue('/s/unclaimed', '10 min')");
+	$test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/s/unclaimed'",
+		'unclaimed', "$case: a ticket is granted");
 	$kept->close;
 	$test->enqueue($rival, "SELECT zk_lock('/s/reserved')", '/s/reserved');
 	$test->stop_looking($one);
-	$stop->();
+	$stop->($holder);
 	if ($start)
 	{
-		is(scalar($test->queue('/s/kept')), 0, "$case: what nobody relies on is gone")
-		  if $case ne 'immediate';
-		is(scalar($test->queue('/s/held')), 1, "$case: what somebody relies on is not");
+		is(scalar(map { $test->queue("/s/$_") } qw(kept unclaimed)), 0, "$case: what nobody relies on is gone")
+		  if $planned;
+		is(scalar($test->queue("/s/$_")), 1, "$case: what somebody relies on is not: $_") foreach qw(held claimed);
 		$start->();
 		$test->wait_connected($one);
 		my $early = $test->session($one);
 		is($early->query("SELECT zk_try_lock('/s/other', '1 min')"), 't', "$case: the next start has a lease");
 		unlike(substr(slurp_file($one->logfile), $log), qr/has the same system identifier/,
 			"$case: and waits for no clone")
-		  if $case ne 'immediate';
+		  if $planned;
 		$early->close;
 	}
 	not_before($until, $case);
-	$rival->query("SELECT zk_lock('/s/held')") if $start;
+	$rival->query("SELECT zk_lock('/s/held'), zk_lock('/s/claimed')") if $start;
 	my $now = clock_gettime(CLOCK_MONOTONIC);
 	cmp_ok($now, '>=', $held_until, "$case: nor the lock of a session") if $start;
+	cmp_ok($now, '>=', $claimed_until, "$case: nor that of a ticket") if $start;
 	$rival->query('SELECT zk_unlock_all()');
 	ok(expired($hex), "$case: the session was left to expire") if $start;
 	$holder->abandon;
@@ -108,6 +125,21 @@ sub ends
 ends('fast', sub { $one->stop('fast') }, sub { $one->start });
 ends('immediate', sub { $one->stop('immediate') }, sub { $one->start });
 ends('restart', sub { $one->restart }, sub { });
+
+# One of its sessions crashes, for which PostgreSQL starts all of its processes anew.
+ends(
+	'crash',
+	sub {
+		my ($holder) = @_;
+		my $worker = $test->status($one, 'worker_pid');
+
+		$test->stop_looking($one);
+		kill 'KILL', $holder->pid;
+		$test->wait_gone($worker);
+	},
+	sub {
+		wait_for(sub { eval { $test->status($one, 'state') eq 'connected' } }, 'the crashed server is back');
+	});
 
 # ---- smart: no session is left by then, but a reservation is
 
@@ -189,4 +221,5 @@ $test->stop_looking($standby);
 $standby->stop('fast');
 pop @{ $test->{nodes} };
 
-$test->finish;
+$test->finish(crashes => '(server process|client backend) .* was terminated by signal 9'
+	  . '|all server processes terminated');
