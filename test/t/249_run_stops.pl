@@ -3,7 +3,8 @@
 # does not begin before the first one is dead.  And a session that was told a time, and is
 # terminated.
 #
-# ROUNDS=50 does each of them so often, and says how close they came.
+# ROUNDS=50 does each of them so often, and says how close they came, and how long the
+# server took to stop; CASES='restart|promotion' leaves out the others.
 
 use strict;
 use warnings;
@@ -16,6 +17,7 @@ use PostgreSQL::Test::Utils;
 use ZklockTest;
 
 my $rounds = $ENV{ROUNDS} // 1;
+my $cases = $ENV{CASES} // '';
 my $test = ZklockTest->new(session_timeout => '4s', init => { allows_streaming => 1 });
 my ($one, $two) = $test->nodes;
 my $dir = PostgreSQL::Test::Utils::tempdir();
@@ -73,6 +75,26 @@ sub note_distance
 	return;
 }
 
+my %took;    # what each case took, in ms
+
+sub timed
+{
+	my ($case, $event) = @_;
+	my $begin = clock_gettime(CLOCK_MONOTONIC);
+
+	$event->();
+	push @{ $took{$case} }, 1000 * (clock_gettime(CLOCK_MONOTONIC) - $begin);
+	return;
+}
+
+# The least, the middle and the most of what it took
+sub spread
+{
+	my @times = sort { $a <=> $b } @_;
+
+	return sprintf '%.0f, %.0f, %.0f ms', @times[ 0, $#times / 2, -1 ];
+}
+
 # A program of one server, what happens to that server, and the next one's program.
 # "again" makes all as it was.
 sub round
@@ -87,7 +109,7 @@ sub round
 	my $next = run($two, $name, $next_log, 0.1);
 	$test->wait_waiting($two, $name, 1);
 	$test->stop_looking($node);
-	$event->();
+	timed($case, $event);
 	if ($case =~ /goes on/)
 	{
 		my $lines = times_in($first_log);
@@ -155,12 +177,12 @@ my %cases = (
 				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'zklock-run'");
 		}
 	]);
-foreach my $case (sort keys %cases)
+foreach my $case (grep { /$cases/ } sort keys %cases)
 {
 	round($case, $one, @{ $cases{$case} }) foreach 1 .. $rounds;
 }
 
-foreach (1 .. $rounds)
+foreach ('promotion' =~ /$cases/ ? 1 .. $rounds : ())
 {
 	$standby = $test->add_standby($one, "zklock.server_name = 'standby'\n");
 	round('promotion, goes on', $standby, sub { $standby->promote });
@@ -173,7 +195,7 @@ foreach (1 .. $rounds)
 
 # A session works until the time that it was told, whatever has become of it.
 my $rival = $test->session($two);
-foreach (1 .. $rounds)
+foreach ('terminated session' =~ /$cases/ ? 1 .. $rounds : ())
 {
 	my $name = '/round/' . ++$number;
 	my $s = $test->session($one, user => 'batch');
@@ -189,5 +211,21 @@ foreach (1 .. $rounds)
 	cmp_ok($now, '>=', $until, 'a terminated session: not before the time that it was told');
 	$rival->query('SELECT zk_unlock_all()');
 }
+
+# Nobody relies on anything: what a stop takes then
+foreach my $stop (qw(fast immediate))
+{
+	foreach ("$stop stop" =~ /$cases/ ? 1 .. $rounds : ())
+	{
+		my $s = $test->session($one);
+
+		$s->query("SELECT zk_lock('/unpromised')");
+		$test->stop_looking($one);
+		timed("$stop stop without a promise", sub { $one->stop($stop) });
+		$s->abandon;
+		start();
+	}
+}
+note "$_ took (least, middle, most) " . spread(@{ $took{$_} }) foreach sort keys %took;
 note sprintf '%s: %d rounds, at least %.1f ms apart', $_, $rounds, $least{$_} foreach sort keys %least;
 $test->finish;
