@@ -119,7 +119,7 @@ sub round
 		$first->{harness}->signal('TERM');
 	}
 	$_->{harness}->finish foreach $next, $first;
-	like(${ $first->{err} }, qr{"$name" could not be kept: terminating connection due to}, "$case: it says why")
+	like(${ $first->{err} }, qr{"$name" could not be kept: (?:FATAL:  )?terminating connection due to}, "$case: it says why")
 	  if $case eq 'fast stop';
 	my @first = times_in($first_log);
 	my @next = times_in($next_log);
