@@ -1,8 +1,7 @@
 # A program under zklock-run, and its PostgreSQL server, which is stopped, restarted,
-# promoted, drained or switched off: the program of the next holder, on another server,
-# does not begin before the first one is dead.  And a session that was told a time, and is
-# terminated.
-#
+# promoted, drained or switched off, or whose worker ends: the program of the next
+# holder, on another server, does not begin before the first one is dead.  And a session
+# that was told a time, and is terminated.
 # ROUNDS=50 does each of them so often, and says how close they came, and how long the
 # server took to stop; CASES='restart|promotion' leaves out the others.
 
@@ -141,6 +140,10 @@ my %cases = (
 	'restart' => [ sub { $one->restart }, sub { $test->wait_connected($one) } ],
 	'fast stop' => [ sub { $one->stop('fast') }, \&start ],
 	'immediate stop' => [ sub { $one->stop('immediate') }, \&start ],
+	'end of the worker' => [
+		sub { kill 'TERM', $test->status($one, 'worker_pid') },
+		sub { $test->wait_connected($one) }
+	],
 	'smart stop, goes on' => [
 		sub { $one->command_ok([ 'pg_ctl', '-D', $one->data_dir, '-m', 'smart', '-W', 'stop' ], 'smart stop'); },
 		sub {
