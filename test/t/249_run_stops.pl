@@ -2,6 +2,7 @@
 # promoted, drained or switched off, or whose worker ends: the program of the next
 # holder, on another server, does not begin before the first one is dead.  And a session
 # that was told a time, and is terminated.
+#
 # ROUNDS=50 does each of them so often, and says how close they came, and how long the
 # server took to stop; CASES='restart|promotion' leaves out the others.
 
