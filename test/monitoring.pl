@@ -2,8 +2,8 @@
 # two servers as docs/monitoring.md sets it up, and Prometheus at both exporters.
 # Every metric is there, each expression of the dashboard has a result, and alerts
 # fire and clear: one server is cut off from ZooKeeper and loses its lock, a
-# session waits long, messages between servers are dropped or are none, a worker ends,
-# a leader goes, a job does not run, an exporter ends.
+# session waits long, nobody claims a ticket, messages between servers are dropped or
+# are none, a worker ends, a leader goes, a job does not run, an exporter ends.
 #
 # The rules are those of alerts.yml, with shorter times, and with the limits of jobs that
 # its comment has as examples.  The file for sql_exporter is
@@ -222,6 +222,24 @@ sub alerts_ok
 	return ok($good, $what) || diag "firing: @firing";
 }
 
+# Polls until these alerts fire, among others that may come with them.
+sub fires
+{
+	my ($what, @expected) = @_;
+	my @missing;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $good = wait_for(
+		sub {
+			my %firing = map { $_ => 1 } $prometheus->firing;
+
+			@missing = grep { !$firing{$_} } @expected;
+			return !@missing;
+		},
+		$what);
+	return ok($good, $what) || diag "not firing: @missing";
+}
+
 my $queries = slurp_file("$kit/queries.yaml");
 my @metrics;
 my $prefix;
@@ -303,6 +321,18 @@ alerts_ok('a reservation for long', 'ZklockLongHold /m/reserved/long');
 $keeper->query("SELECT zk_cancel_reservation('/m/reserved/long', $token)");
 alerts_ok('is cancelled');
 
+# ---- tickets may wait for long, but are to be claimed
+
+$keeper->query("SELECT zk_lock('/m/t')");
+$keeper->query("SELECT zk_enqueue('/m/t', '1 min', '1 s')");
+results_ok('min_over_time(zklock_locks_waiting[8s]) == 1', 1, 'a ticket has waited');
+is(scalar(my @waits = $prometheus->query('zklock_wait_seconds or zklock_longest_wait_seconds > 0')),
+	0, 'which is no long wait');
+alerts_ok('and no alert');
+$keeper->query("SELECT zk_unlock('/m/t')");
+alerts_ok('nobody claims it', 'ZklockTicketsLapsed server1');
+alerts_ok('which is over');
+
 # ---- jobs that do not run: each has its limit, and what runs by key has none
 
 $keeper->query("SELECT zk_once('$_', '1 day')") foreach '/hourly/a', '/nightly', '/on/demand';
@@ -352,10 +382,16 @@ $leader = $test->session($two);
 $leader->query("SELECT zk_lead('/m/lead')");
 results_ok('zklock_leadership_leaders == 1', 1, 'a leader again');
 
-# ---- a worker ends
+# ---- a worker ends, and with it the session and what it held
 
 kill 'TERM', $test->status($two, 'worker_pid');
-alerts_ok('another worker', 'ZklockWorkerRestarts server2');
+fires(
+	'another worker',
+	'ZklockLeaderless /m/lead',
+	map { "$_ server2" } 'ZklockLocksLost', 'ZklockSessionsLost', 'ZklockWorkerRestarts');
+results_ok('zklock_leadership_leading{path="/m/lead"} == 0', 1, 'who was the leader is none');
+$leader->query("SELECT zk_resign('/m/lead')");
+$leader->query("SELECT zk_lead('/m/lead')");
 alerts_ok('goes on');
 
 # ---- a leader resigns, and no other is there
