@@ -35,7 +35,9 @@ SELECT zk_lead('/x', timeout => '1s');
 SELECT zk_enqueue('/x', '1s');
 SELECT zk_enqueue_all(ARRAY['/x'], '1s');
 SELECT zk_claim_ticket(1);
+\set VERBOSITY sqlstate
 SELECT ticket FROM zk_claim_next('0');
+\set VERBOSITY default
 SELECT zk_withdraw(NULL);
 SELECT * FROM zk_tickets;
 SELECT zk_unlock('/x');

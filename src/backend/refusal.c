@@ -54,7 +54,6 @@
 #define LAST_TIME		(END_TIMESTAMP / 1000)	/* in ms */
 #define YOUNG_US		INT64CONST(1000000) /* so long an answer may take */
 
-static const char *rightly_awaited(int slotno, const char *name);
 static const char *refusal_where_to_look(void);
 static const char *refusal_server(const char *server);
 static const char *refusal_worker_silence(void);
@@ -321,22 +320,26 @@ zkl_stall_time(int slotno)
 	int64		deadline;
 	ZklSlot		slot;
 	ZklStatus	status;
+	bool		needs_lease;
 	bool		stalled;
 
 	if (slotno == ZKL_NO_SLOT)
 		return PG_INT64_MAX;
 	zkl_slot_copy(slotno, &slot);
 	zkl_lease_read(&generation, &deadline);
-	if (slot.s_request.kind == ZKL_KIND_LOCK || slot.s_request.kind == ZKL_KIND_CLAIM)
-	{
-		if (deadline <= now)
-			return deadline != 0 ? (now - deadline) * 1000 : PG_INT64_MAX;
-	}
+	needs_lease = slot.s_request.kind == ZKL_KIND_LOCK || slot.s_request.kind == ZKL_KIND_CLAIM;
+	if (needs_lease && deadline <= now)
+		return deadline != 0 ? (now - deadline) * 1000 : PG_INT64_MAX;
 	if (slot.s_request.kind == ZKL_KIND_LOCK)
 		stalled = slot.s_record.seq < 0 || !is_known_to_wait(&slot) ||
 			!zkl_lease_same_generation(slot.s_record.generation, generation);
 	else if (slot.s_request.kind == ZKL_KIND_CLAIM)
-		stalled = !slot.s_request.awaits || slot.s_holder.timed_out;
+	{
+		/* It has its ticket, or its time is over: an answer is on its way. */
+		if (slot.s_answer.token != 0 || slot.s_holder.timed_out)
+			return 0;
+		stalled = !slot.s_request.awaits;
+	}
 	else
 	{
 		zkl_status_copy(&status);
@@ -400,19 +403,31 @@ zkl_stall_event(int slotno)
 	}
 }
 
+/*
+ * What a wait is for, unless something is wrong.  Whoever claims any ticket waits for no
+ * certain lock.
+ */
+static const char *
+awaited_words(int slotno, const char *name)
+{
+	if (slotno != ZKL_NO_SLOT && zkl_slots[slotno].s_request.kind == ZKL_KIND_CLAIM)
+		return "a ticket's grant";
+	return psprintf("another holder of distributed lock \"%s\"", name);
+}
+
 void
 zkl_stall_notice(int slotno, const char *name)
 {
 	if (is_worker_awaited(slotno))
 		ereport(NOTICE,
 				(errmsg("still waiting for the zklock worker, not for %s",
-						rightly_awaited(slotno, name)),
+						awaited_words(slotno, name)),
 				 errdetail("%s", refusal_worker_silence()),
 				 errhint("The wait goes on.  See the server log, and the state of the process \"zklock worker\".")));
 	else
 		ereport(NOTICE,
 				(errmsg("still waiting for ZooKeeper, not for %s",
-						rightly_awaited(slotno, name)),
+						awaited_words(slotno, name)),
 				 errdetail("ZooKeeper did not answer within \"zklock.answer_timeout\".  %s",
 						   zkl_refusal_worker_trouble()),
 				 errhint("The wait goes on.  %s", refusal_where_to_look())));
@@ -530,20 +545,11 @@ explain_others(int slotno, const char *name, ZklStallReason *reason)
 		explain_ahead(slotno, name, reason);
 }
 
-/* What a wait is for if nothing is wrong: who claims any ticket waits for no certain lock. */
-static const char *
-rightly_awaited(int slotno, const char *name)
-{
-	if (slotno != ZKL_NO_SLOT && zkl_slots[slotno].s_request.kind == ZKL_KIND_CLAIM)
-		return "a ticket's grant";
-	return psprintf("another holder of distributed lock \"%s\"", name);
-}
-
 static void
 explain_zookeeper(int slotno, const char *name, ZklStallReason *reason)
 {
 	reason->detail = psprintf("The wait was for ZooKeeper, not for %s.%s  %s",
-							  rightly_awaited(slotno, name), away_words(),
+							  awaited_words(slotno, name), away_words(),
 							  zkl_refusal_worker_trouble());
 	reason->hint = refusal_where_to_look();
 }
@@ -562,7 +568,7 @@ zkl_stall_explain(int slotno, const char *name, int64 waited_us, ZklStallReason 
 			break;
 		case ZKL_STALL_WORKER:
 			reason->detail = psprintf("The wait was for the zklock worker, not for %s.  %s",
-									  rightly_awaited(slotno, name), refusal_worker_silence());
+									  awaited_words(slotno, name), refusal_worker_silence());
 			reason->hint = "See the server log, and the state of the process \"zklock worker\".";
 			break;
 		case ZKL_STALL_ZOOKEEPER:
@@ -581,8 +587,8 @@ zkl_stall_explain(int slotno, const char *name, int64 waited_us, ZklStallReason 
 		zkl_status_away_since() == 0;
 	if (reason->young)
 	{
-		reason->detail = psprintf("The answer had yet to come, so it is not known whether another session holds distributed lock \"%s\".",
-								  name);
+		reason->detail = psprintf("The answer had yet to come, so it is not known whether the wait was for %s.",
+								  awaited_words(slotno, name));
 		reason->hint = NULL;
 	}
 }
@@ -1019,17 +1025,23 @@ zkl_refusal_check_lease(void)
 {
 	uint32		generation;
 	int64		deadline;
+	ZklStatus	status;
+	bool		connected;
 
 	zkl_lease_read(&generation, &deadline);
 	if (zkl_boottime_ms() < deadline)
 		return;
 	zkl_refusal_check_server();
+	zkl_status_copy(&status);
+	connected = status.state == ZKL_STATE_CONNECTED;
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 connected ?
+			 errmsg("this server has no lease for its distributed locks") :
 			 errmsg("could not reach ZooKeeper"),
 			 errdetail("Without a lease, no ticket is granted or claimed.%s  %s",
 					   away_words(), zkl_refusal_worker_trouble()),
-			 errhint("%s", refusal_where_to_look())));
+			 errhint("%s", connected ? "See the view zk_status." : refusal_where_to_look())));
 }
 
 static const char *

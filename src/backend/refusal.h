@@ -151,7 +151,7 @@ extern void zkl_refusal_check_server(void);
 pg_noreturn extern void zkl_refusal_raise_unreachable(void);
 pg_noreturn extern void zkl_refusal_raise_away(TimestampTz since);
 
-/* The same unless this server has a lease: then no ticket is granted, whoever has its lock. */
+/* The same, if this server has no lease: without one no ticket is granted, whoever has its lock. */
 extern void zkl_refusal_check_lease(void);
 
 /*

@@ -305,7 +305,10 @@ zkl_ticket_claim(int64 number, ZklClaimed *claimed)
 				   NULL, claimed))
 		return true;
 
-	/* It ended meanwhile, somebody was faster, or this server has no lease. */
+	/*
+	 * It ended meanwhile, somebody was faster, or this server cannot give it
+	 * out now.
+	 */
 	(void) find_claimable(number, &slot);
 	zkl_refusal_check_lease();
 	return false;
@@ -352,7 +355,10 @@ zkl_ticket_claim_next(int64 timeout_ms, const char **names, int n,
 	if (segment != NULL)
 		dsm_detach(segment);
 	if (!done)
+	{
+		zkl_admission_check_gate(true);
 		zkl_refusal_check_lease();
+	}
 	return done;
 }
 

@@ -102,8 +102,8 @@ check_database(void)
 }
 
 /*
- * Nothing is asked for if these make no sense: while another one has the lock, that would
- * be taken for a skip.
+ * A wrong time is refused ahead of the lock: while somebody else has that, the refusal
+ * would look like a skip.
  */
 static void
 check_times(void)

@@ -25,6 +25,7 @@
 
 static ZklRunOptions options;
 static char called_at[64];		/* when the run began, by ZooKeeper's clock */
+static bool was_cut_short = false;	/* somebody told the program to end */
 
 /* ---- --once ---- */
 
@@ -51,16 +52,16 @@ is_due(void)
 }
 
 /*
- * Whether a run that ended with 0 does not count: a program that is asked to end may exit
- * with 0 though half of its work is left.
+ * Whether a run that ended with 0 counts: a program that is told to end may exit with 0
+ * even if half of its work is left.
  */
 static bool
-was_cut_short(void)
+does_count(void)
 {
-	if (options.period == NULL || !options.at_least_once || !zkl_signals_is_end_asked())
-		return false;
+	if (options.period == NULL || !options.at_least_once || !was_cut_short)
+		return true;
 	zkl_options_say("\"%s\" was told to end, so its run does not count", options.program[0]);
-	return true;
+	return false;
 }
 
 /* The run succeeded, in the period in which it began. */
@@ -195,7 +196,10 @@ watch(void)
 			take_signals();
 		status = zkl_guard_read_news();
 		if (ran && status >= 0)
+		{
+			was_cut_short = zkl_signals_is_end_told();
 			end_rest();
+		}
 		zkl_guard_reap();
 		if (zkl_guard_is_over())
 			break;
@@ -224,7 +228,7 @@ main(int argc, char **argv)
 		zkl_ask_leave(EXIT_FAILURE);
 	status = watch();
 	zkl_guard_finish();
-	if (status == 0 && was_cut_short())
+	if (status == 0 && !does_count())
 		status = 128 + SIGTERM;
 	else if (status == 0 && !record_run(zkl_clock_ms() + LAST_WORD_MS))
 		status = ZKL_RUN_UNAVAILABLE;

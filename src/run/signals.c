@@ -26,7 +26,7 @@ static int	taken = -1;			/* of signalfd() */
 static sigset_t given_mask;
 static struct sigaction given_pipe;
 static bool interrupted = false;	/* at the terminal */
-static bool end_asked = false;
+static bool end_told = false;
 
 static bool
 is_ignored(int signo)
@@ -88,15 +88,17 @@ zkl_signals_next(bool *by_terminal)
 		return 0;
 	*by_terminal = info.ssi_code == SI_KERNEL;
 	interrupted |= *by_terminal && info.ssi_signo == SIGINT;
-	end_asked |= info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
-		info.ssi_signo == SIGHUP || info.ssi_signo == SIGQUIT;
+
+	/* SIGHUP by a process may mean to read a configuration again. */
+	end_told |= info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
+		info.ssi_signo == SIGQUIT || (info.ssi_signo == SIGHUP && *by_terminal);
 	return (int) info.ssi_signo;
 }
 
 bool
-zkl_signals_is_end_asked(void)
+zkl_signals_is_end_told(void)
 {
-	return end_asked;
+	return end_told;
 }
 
 bool

@@ -19,8 +19,8 @@ extern int	zkl_signals_fd(void);
  */
 extern int	zkl_signals_next(bool *by_terminal);
 
-/* Whether one of them asked the job to end */
-extern bool zkl_signals_is_end_asked(void);
+/* Whether one of them told the job to end */
+extern bool zkl_signals_is_end_told(void);
 
 /* Whether it is one that stops a process, if nothing is done about it */
 extern bool zkl_signals_is_stop(int signo);

@@ -31,7 +31,7 @@ sub procedure
 sub token_there
 {
 	my $session = $test->session($three);
-	my $token = $session->error("SELECT zk_lock('/m/token')") eq '' ?
+	my $token = $session->error("SELECT zk_lock('/m/token', '5 s')") eq '' ?
 	  $session->query("SELECT zk_fencing_token('/m/token')") : undef;
 
 	$session->close;

@@ -17,7 +17,7 @@ use PostgreSQL::Test::Utils;
 use ZklockTest;
 
 my $rounds = $ENV{ROUNDS} // 1;
-my $cases = $ENV{CASES} // '';
+my $cases = $ENV{CASES} // '.';
 my $test = ZklockTest->new(session_timeout => '4s', init => { allows_streaming => 1 });
 my ($one, $two) = $test->nodes;
 my $dir = PostgreSQL::Test::Utils::tempdir();
@@ -119,6 +119,7 @@ sub round
 		$first->{harness}->signal('TERM');
 	}
 	$_->{harness}->finish foreach $next, $first;
+	isnt($first->{harness}->result(0), 0, "$case: which does not succeed") if $case eq 'end of the worker';
 	like(${ $first->{err} }, qr{"$name" could not be kept: (?:FATAL:  )?terminating connection due to}, "$case: it says why")
 	  if $case eq 'fast stop';
 	my @first = times_in($first_log);
@@ -136,15 +137,21 @@ sub start
 	return;
 }
 
+sub end_worker
+{
+	my $pid = $test->status($one, 'worker_pid');
+
+	kill 'TERM', $pid;
+	$test->wait_gone($pid);
+	return;
+}
+
 my $standby;
 my %cases = (
 	'restart' => [ sub { $one->restart }, sub { $test->wait_connected($one) } ],
 	'fast stop' => [ sub { $one->stop('fast') }, \&start ],
 	'immediate stop' => [ sub { $one->stop('immediate') }, \&start ],
-	'end of the worker' => [
-		sub { kill 'TERM', $test->status($one, 'worker_pid') },
-		sub { $test->wait_connected($one) }
-	],
+	'end of the worker' => [ \&end_worker, sub { $test->wait_connected($one) } ],
 	'smart stop, goes on' => [
 		sub { $one->command_ok([ 'pg_ctl', '-D', $one->data_dir, '-m', 'smart', '-W', 'stop' ], 'smart stop'); },
 		sub {

@@ -290,6 +290,7 @@ wait_state($waits, 'withdrawn');
 over_ok($unclaimed, 'The server takes no requests', 'switched off: a granted ticket');
 over_ok($waits, 'The server takes no requests', 'switched off: one that waits');
 is($app->error("SELECT zk_enqueue('/gone', '1 min')"), '55000', 'switched off: there are no new ones');
+is($app->error("SELECT zk_claim_next('0')"), '55000', 'switched off: nor any to claim');
 is($app->query("SELECT zk_cancel_reservation('/gone', $token)"), 't', 'switched off: the reservation ends');
 $test->set($one, enabled => 'on');
 $test->wait_connected($one);
