@@ -219,6 +219,16 @@ wait_for(sub { -e "$dir/told2" }, 'another program waits for the signal');
 kill 'TERM', $run->pid;
 is($run->status, 0, 'without --once, its exit status is passed on');
 
+# Who had succeeded by then was not told to end: SIGTERM of what it has left shows that.
+@least = ('--once=1 day', '--guarantee=at_least_once', '--grace=1s', '/before', '--');
+$run = start($one, @least, 'sh', '-c',
+	"(trap 'touch $dir/told3' TERM; while :; do sleep 0.05; done) & exit 0");
+wait_for(sub { -e "$dir/told3" }, 'what the program has left is told to end');
+kill 'TERM', $run->pid;
+is($run->status, 0, 'at_least_once: a program that had ended before zklock-run was told');
+($status, $out) = run_it($one, @least, 'echo', 'no more');
+is("$status $out", '0 ', 'that run counts');
+
 # Who has finished by then has succeeded, whatever is ended that it has left.
 my $left = "$dir/left";
 @least = ('--once=1 day', '--guarantee=at_least_once', '/finished', '--');
