@@ -14,15 +14,17 @@ use ZklockTest;
 use ZooKeeperEnsemble;
 
 # A server takes 180 s to notice that the others are silent: longer than all of
-# this, on a busy machine, too.
+# this, on a busy machine, too.  And sessions outlive an election, which takes 6 s there:
+# one that began behind it would be unknown to the leader that was deposed.
 my $net = TcpProxy->new;
 my $zk = ZooKeeperEnsemble->new(
 	'zk',
 	net => $net,
 	tick_time => 300,
-	sync_limit => 600);
+	sync_limit => 600,
+	max_session_timeout => 15_000);
 my $test =
-  ZklockTest->new(zk => $zk, net => $net, session_timeout => '6s');
+  ZklockTest->new(zk => $zk, net => $net, session_timeout => '15s');
 my ($one, $two) = $test->nodes;
 
 # Lets a PostgreSQL server reach these ZooKeeper servers only, and waits until
